@@ -187,13 +187,14 @@ func (f *forecaster) round() (all []Forecast, waits map[uint64]QueueWait, outloo
 // Standing is what decides how far up a queue is in a list that begins with the worst. Every such list is sorted by it.
 type Standing struct {
 	Level         incident.Level // of the worst that is wrong
+	Place         int            // among the queues of that level, as the incidents stand
 	Forecast      *Forecast      // nil: none
 	Lost, Rescued int64          // what expired in the last hour and is gone, or was dead-lettered; below 0 where that is no loss
 }
 
-// Compare is negative if a queue is worse than the other: first by its level, then by what it will lose, then by what it has lost.
+// Compare is negative if a queue is worse than the other: first as their incidents stand, then by what it will lose, then by what it has lost.
 func (s *Standing) Compare(o *Standing) int {
-	return cmp.Or(cmp.Compare(s.Level.Rank(), o.Level.Rank()), s.Forecast.Compare(o.Forecast), cmp.Compare(max(o.Lost, 0), max(s.Lost, 0)), cmp.Compare(max(o.Rescued, 0), max(s.Rescued, 0)))
+	return cmp.Or(cmp.Compare(s.Level.Rank(), o.Level.Rank()), cmp.Compare(s.Place, o.Place), s.Forecast.Compare(o.Forecast), cmp.Compare(max(o.Lost, 0), max(s.Lost, 0)), cmp.Compare(max(o.Rescued, 0), max(s.Rescued, 0)))
 }
 
 // Compare is the order of forecasts: first that of the queue that loses messages sooner, then of the one that loses more. nil is a queue without one.

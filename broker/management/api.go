@@ -19,8 +19,8 @@ type Options struct {
 	Broker     *broker.Broker
 	Server     *server.Server
 	Operations *operate.Operations // on both
-	// Level is that of the incident in which a queue is, "" for none. It is required for queues.
-	Level func(vhost, queue string) string
+	// Concern is the level of the incident in which a queue is, "" for none, and the place of the queue among those of that level. It is required for queues.
+	Concern func(vhost, queue string) (level string, place int)
 
 	// Node is the name of the node, and of the cluster until that has a name of its own.
 	Node string

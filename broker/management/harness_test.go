@@ -56,7 +56,7 @@ func startWith(t *testing.T, o broker.Options) *site {
 		Version: definitions.Version{RabbitMQ: server.RabbitMQVersion, Product: "Curfew", ProductVersion: "test"},
 	})
 	x.api = management.New(management.Options{
-		Broker: b, Server: s, Operations: ops, Node: "curfew@test", Version: "test", Level: func(_, _ string) string { return "" }, Now: func() time.Time { return x.now },
+		Broker: b, Server: s, Operations: ops, Node: "curfew@test", Version: "test", Concern: func(_, _ string) (string, int) { return "", 0 }, Now: func() time.Time { return x.now },
 		Listeners: []management.Listener{{Protocol: "amqp", Address: "127.0.0.1", Port: 5672}, {Protocol: "http", Address: "127.0.0.1", Port: 15672}},
 	})
 	x.http = httptest.NewServer(x.api.Handler())

@@ -55,7 +55,8 @@ func addAims(r *request, o object, i *broker.QueueInfo, queue *broker.Queue) {
 	if l := operate.LossesOf(r.api.Operations.Access, i, purpose, w.Objective); l.Lost >= 0 {
 		o["lost_last_hour"], o["dead_lettered_last_hour"] = l.Lost, l.Rescued
 	}
-	o["incident_level"] = nameOrNull(r.api.Level(i.VHost, i.Name))
+	level, place := r.api.Concern(i.VHost, i.Name)
+	o["incident_level"], o["incident_place"] = nameOrNull(level), place
 	o["time_in_queue"] = object{"oldest_ready": w.Oldest, "p50": w.P50, "p99": w.P99, "objective_missed": w.Missed, "burn_rate": w.Burn}
 }
 

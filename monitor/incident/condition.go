@@ -100,7 +100,7 @@ type Finding struct {
 	at      time.Time     // when it was found last, or before that when the last message expired
 }
 
-// Conditions are all, in the order in which they are shown among those of the same level.
+// Conditions are all, in the order in which they are listed.
 var Conditions = []*Condition{
 	{
 		Name: "part_stuck", Level: Critical, Unwatched: true, What: "a part of Curfew is stuck", Was: "a part of Curfew was stuck", Whom: "all queues", see: seeStuck,

@@ -42,6 +42,7 @@ type Incident struct {
 // Concern is what the worst that is wrong with a queue is.
 type Concern struct {
 	Level Level // empty: nothing is wrong
+	Place int   // of the queue among those of this level; the first is the worst
 	Text  string
 	In    *Incident // it must not be changed
 }

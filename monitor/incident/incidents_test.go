@@ -215,7 +215,7 @@ func TestOneCauseIsOneIncident(t *testing.T) {
 		require.Len(t, list, 1)
 		require.Equal(t, []any{31, "q30", maxWorst, int64(496)}, []any{list[0].Queues, list[0].Worst[0].Queue, len(list[0].Worst), list[0].Count})
 		require.Len(t, s.Queues(), 31)
-		require.Equal(t, Concern{Critical, "4 messages lost (expired)", &s.List()[0]}, s.Queues()[QueueName{"/", "q3"}], "what was dropped is lost")
+		require.Equal(t, Concern{Critical, 28, "4 messages lost (expired)", &s.List()[0]}, s.Queues()[QueueName{"/", "q3"}], "what was dropped is lost")
 		require.Contains(t, list[0].Summary, "q30 (vhost /): 31 messages lost (expired); and 30 queues more, 496 in all")
 		s.Record(missed("other", 1))
 		pass(8 * time.Second)
@@ -279,6 +279,32 @@ func TestLossStandsFirst(t *testing.T) {
 		over := s.Over()[0]
 		require.Equal(t, []any{"deadline_missed", Critical}, []any{over.Condition, over.Level})
 		require.Len(t, s.told(), before+2)
+	})
+}
+
+// TestMostMessagesStandFirst: incidents of a level stand by how many messages they cost, then the oldest first, whatever their conditions are, and their
+// queues likewise.
+func TestMostMessagesStandFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		few, many, later := QueueName{"/", "few"}, QueueName{"/", "many"}, QueueName{"shop", "later"}
+		s.set(func(now *State) {
+			now.Schedule = "down"
+			now.AtRisk = []Risk{{QueueName: few, Count: 40, Reason: "nobody consumes"}}
+			now.Held = []PastDeadline{{QueueName: many, Connection: "worker", User: "ann", Address: "h:1", Count: 100, Past: 100, FirstDeadlineAt: 1}}
+		})
+		pass(9 * time.Second)
+		s.set(func(now *State) {
+			now.AtRisk = append(now.AtRisk, Risk{QueueName: later, Count: 40, Reason: "nobody consumes"})
+		})
+		pass(9 * time.Second)
+		var order []string
+		for _, i := range s.List() {
+			order = append(order, i.Condition)
+		}
+		require.Equal(t, []string{"held_past_deadline", "deadline_missed", "deadline_missed", "schedule_degraded"}, order)
+		require.Equal(t, "few", s.List()[1].Worst[0].Queue, "it is older")
+		require.IsIncreasing(t, []int{s.Queues()[many].Place, s.Queues()[few].Place, s.Queues()[later].Place})
 	})
 }
 

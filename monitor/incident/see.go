@@ -340,7 +340,7 @@ func seeSinks(s *State) (list []Finding) {
 	return list
 }
 
-// worstFirst compares findings of a condition: first their levels, then how many messages are lost or will be, then how many it is about.
+// worstFirst compares findings of a condition: first their levels, then how many messages are lost or will be.
 func worstFirst(a, b Finding) int {
-	return cmp.Or(cmp.Compare(a.Level.Rank(), b.Level.Rank()), cmp.Compare(max(b.Toll, b.Count), max(a.Toll, a.Count)), cmp.Compare(b.Count, a.Count), cmp.Compare(a.VHost, b.VHost), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(a.Level.Rank(), b.Level.Rank()), cmp.Compare(b.Lost, a.Lost), cmp.Compare(max(b.Toll, b.Count), max(a.Toll, a.Count)), cmp.Compare(b.Count, a.Count), cmp.Compare(a.VHost, b.VHost), cmp.Compare(a.Name, b.Name))
 }

@@ -2,8 +2,8 @@ package incident
 
 import (
 	"cmp"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -266,24 +266,23 @@ func (t *tracker) maintainedLocked(i *incident, now time.Time) bool {
 	return true
 }
 
-// openLocked returns the incidents that are not over, the worst first, and their queues.
+// openLocked returns the incidents that are not over, and their queues. Of a level, those that notify somebody are first, then what costs most messages, then the oldest.
 func (t *tracker) openLocked() ([]Incident, map[QueueName]Concern) {
 	open := slices.DeleteFunc(slices.Clone(t.all), func(i *incident) bool { return !i.open })
 	quiet := map[bool]int{true: 1}
 	slices.SortStableFunc(open, func(a, b *incident) int {
-		return cmp.Or(cmp.Compare(a.Level.Rank(), b.Level.Rank()), cmp.Compare(quiet[a.Quiet], quiet[b.Quiet]), cmp.Compare(slices.Index(Conditions, a.of), slices.Index(Conditions, b.of)),
-			cmp.Compare(max(b.Toll, b.Count), max(a.Toll, a.Count)), cmp.Compare(b.Count, a.Count), a.Since.Compare(b.Since), strings.Compare(a.Summary, b.Summary))
+		return cmp.Or(cmp.Compare(a.Level.Rank(), b.Level.Rank()), cmp.Compare(quiet[a.Quiet], quiet[b.Quiet]), cmp.Compare(b.Lost, a.Lost),
+			cmp.Compare(max(b.Toll, b.Count), max(a.Toll, a.Count)), a.Since.Compare(b.Since))
 	})
-	list, queues := make([]Incident, len(open)), map[QueueName]Concern{}
+	list, queues, place := make([]Incident, len(open)), map[QueueName]Concern{}, 0
 	for n, i := range open {
 		list[n] = i.Incident
-		for q, f := range i.members {
-			level := f.Level
-			if q == i.worst.QueueName { // the sentence is about it
-				level = i.Level
+		for _, f := range slices.SortedFunc(maps.Values(i.members), worstFirst) {
+			if f.QueueName == i.worst.QueueName { // the sentence is about it
+				f.Level = i.Level
 			}
-			if q.Name != "" && level.Rank() < queues[q].Level.Rank() {
-				queues[q] = Concern{level, f.Text, &list[n]}
+			if place++; f.Name != "" && f.Level.Rank() < queues[f.QueueName].Level.Rank() {
+				queues[f.QueueName] = Concern{f.Level, place, f.Text, &list[n]}
 			}
 		}
 	}

@@ -101,7 +101,7 @@ func TestOneOrderOfQueues(t *testing.T) {
 	r.ok("declare", "queue", "parked", "--ttl", "1ms", "--dlx", "gone")
 	r.ok("publish", "slow", "x")
 	r.ok("publish", "parked", "x")
-	want := []string{"parked", "curfew.undeliverable", "slow"}
+	want := []string{"curfew.undeliverable", "parked", "slow"}
 	names := func(text string) (list []string) {
 		for _, name := range regexp.MustCompile(`curfew.undeliverable|slow|parked`).FindAllString(text, -1) {
 			if !slices.Contains(list, name) {

@@ -73,8 +73,8 @@ type column struct {
 // orders compares queues by column, or by risk. Queues that are equal are sorted by name.
 var orders = map[string]func(a, b queueRow) int{
 	"risk": func(a, b queueRow) int {
-		return (&monitor.Standing{Level: a.Wrong.Level, Forecast: a.Forecast, Lost: a.Lost, Rescued: a.Rescued}).Compare(
-			&monitor.Standing{Level: b.Wrong.Level, Forecast: b.Forecast, Lost: b.Lost, Rescued: b.Rescued})
+		return (&monitor.Standing{Level: a.Wrong.Level, Place: a.Wrong.Place, Forecast: a.Forecast, Lost: a.Lost, Rescued: a.Rescued}).Compare(
+			&monitor.Standing{Level: b.Wrong.Level, Place: b.Wrong.Place, Forecast: b.Forecast, Lost: b.Lost, Rescued: b.Rescued})
 	},
 	"name":      func(_, _ queueRow) int { return 0 },
 	"ready":     func(a, b queueRow) int { return cmp.Compare(a.Ready, b.Ready) },

@@ -299,8 +299,9 @@ func (o *ownBroker) pages(ops *opsEndpoints, s *sockets) (*dashboard.Dashboard, 
 	api := management.New(management.Options{
 		Broker: o.broker, Server: o.server, Operations: o.operations, Node: nodeName(c), Version: o.n.build.Version,
 		DataDir: c.DataDir, DiskFreeLimit: int64(c.DiskFreeLimit), CertificateFile: c.TLSCert, Listeners: s.listeners(), Log: o.n.log,
-		Level: func(vhost, queue string) string {
-			return string(o.n.incidents.Queues()[incident.QueueName{VHost: vhost, Name: queue}].Level)
+		Concern: func(vhost, queue string) (string, int) {
+			c := o.n.incidents.Queues()[incident.QueueName{VHost: vhost, Name: queue}]
+			return string(c.Level), c.Place
 		},
 	})
 	ops.showMetrics(api.Metrics(o.n.metrics))

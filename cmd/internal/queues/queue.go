@@ -63,7 +63,7 @@ func number(v any) float64 {
 
 func standing(q map[string]any) *monitor.Standing {
 	f, _ := q["forecast"].(*monitor.Forecast)
-	return &monitor.Standing{Level: incident.Level(word(q["incident_level"])), Forecast: f, Lost: int64(number(q["lost_last_hour"])), Rescued: int64(number(q["dead_lettered_last_hour"]))}
+	return &monitor.Standing{Level: incident.Level(word(q["incident_level"])), Place: int(number(q["incident_place"])), Forecast: f, Lost: int64(number(q["lost_last_hour"])), Rescued: int64(number(q["dead_lettered_last_hour"]))}
 }
 
 func (q *queues) list() *cobra.Command {

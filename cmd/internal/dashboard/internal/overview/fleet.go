@@ -46,6 +46,7 @@ var states = [...]struct {
 type fleetQueue struct {
 	*operate.Queue
 	state    state
+	place    int     // among the queues in incidents
 	atRisk   int     // messages whose expiry would be a loss
 	in, out  float64 // messages a second
 	measured bool    // in and out are known
@@ -83,7 +84,8 @@ func newFleet(queues []*operate.Queue, forecasts map[[2]string]*monitor.Forecast
 		in, out := rates.Flow(q)
 		one.in, one.out, one.measured = in.PerSecond, out.PerSecond, in.Known
 		f.Measured = f.Measured || in.Known
-		one.state = one.judge(wrong[incident.QueueName{VHost: q.VHost, Name: q.Name}].Level)
+		concern := wrong[incident.QueueName{VHost: q.VHost, Name: q.Name}]
+		one.state, one.place = one.judge(concern.Level), concern.Place
 		f.Of[one.state]++
 	}
 	f.Worst = worstHost(all)
@@ -146,7 +148,7 @@ func (q *fleetQueue) judge(level incident.Level) state {
 }
 
 func worstFirst(a, b fleetQueue) int {
-	return cmp.Or(cmp.Compare(b.state, a.state), b.Losses.Compare(a.Losses), cmp.Compare(b.atRisk, a.atRisk), cmp.Compare(b.traffic(), a.traffic()), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(cmp.Compare(b.state, a.state), cmp.Compare(a.place, b.place), b.Losses.Compare(a.Losses), cmp.Compare(b.atRisk, a.atRisk), cmp.Compare(b.traffic(), a.traffic()), cmp.Compare(a.ID, b.ID))
 }
 
 // first are the first n, in an order, of the queues that count. Only what may be among them is sorted.

@@ -165,9 +165,8 @@ func (c *Trends) table() g.Node {
 	if len(rows) == 0 {
 		return ui.Empty(g.Text("The first numbers of this span appear within a minute."))
 	}
-	return h.Details(h.Class("as-table"), h.Summary(g.Text("As a table")),
-		h.P(h.Class("note"), g.Text("Each row is "+ui.Span(time.Duration(c.Read.Step)*time.Second)+". “Depth” and “At risk” are the highest in that time.")),
-		ui.Table(headings, rows))
+	note := h.P(h.Class("note"), g.Text("Each row is "+ui.Span(time.Duration(c.Read.Step)*time.Second)+". “Depth” and “At risk” are the highest in that time."))
+	return ui.AsTable(note, headings, rows)
 }
 
 func (c *Trends) row(from int64, p *history.Point) g.Node {

@@ -122,17 +122,15 @@ const MayNotRead = "This user may not read the queue: ask for the permission to 
 func Only(children ...g.Node) g.Node { return h.Section(h.Class("card"), Empty(children...)) }
 
 // Table has a column for each heading. A heading that begins with "#" makes a column of numbers. On a phone each row is a card.
-func Table(headings []string, rows g.Group) g.Node {
-	return h.Div(h.Class("scroll"), h.Table(
+func Table(headings []string, rows g.Group, attributes ...g.Node) g.Node {
+	return h.Div(h.Class("scroll"), g.Group(attributes), h.Table(
 		h.THead(h.Tr(g.Map(headings, Heading))),
 		h.TBody(Labelled(headings, rows))))
 }
 
 // PlainTable is a Table without links and buttons: if it is wider than the screen, the keyboard scrolls it. label names what it lists.
 func PlainTable(label string, headings []string, rows g.Group) g.Node {
-	return h.Div(h.Class("scroll"), h.Role("group"), h.Aria("label", label), h.TabIndex("0"), h.Table(
-		h.THead(h.Tr(g.Map(headings, Heading))),
-		h.TBody(Labelled(headings, rows))))
+	return Table(headings, rows, h.Role("group"), h.Aria("label", label), h.TabIndex("0"))
 }
 
 // Heading is the heading of a column; that of a column of numbers begins with "#".
@@ -310,15 +308,9 @@ func QueueCrumbs(vhost, name string) g.Node {
 	return h.P(h.Class("crumbs"), Link("/queues", g.Text("Queues")), g.Text(" / "), Link(QueueURL(vhost, name), Name(name)), g.Text(" · virtual host "), Name(vhost))
 }
 
-// asTable is a folded table of what a chart shows. A heading that begins with "#" makes a column of numbers.
-func asTable(headings []string, rows g.Group) g.Node {
-	return h.Details(h.Class("as-table"), h.Summary(g.Text("As a table")),
-		h.Div(h.Class("scroll"), h.Table(
-			h.THead(h.Tr(g.Map(headings, func(text string) g.Node {
-				text, isNumber := strings.CutPrefix(text, "#")
-				return h.Th(h.Scope("col"), g.If(isNumber, h.Class("number")), g.Text(text))
-			}))),
-			h.TBody(Labelled(headings, rows)))))
+// AsTable is a folded Table of what a chart shows, below a note.
+func AsTable(note g.Node, headings []string, rows g.Group) g.Node {
+	return h.Details(h.Class("as-table"), h.Summary(g.Text("As a table")), note, Table(headings, rows))
 }
 
 // Labelled are rows whose cells name their columns: on a phone, where each row is a card, the style sheet shows the names in the cells. Names and

@@ -310,5 +310,5 @@ func (t *Timeline) table(link BarLink) g.Node {
 	if t.Forecast {
 		headings = append(headings, "#Not at risk", "#At risk", "#Nearly due")
 	}
-	return asTable(headings, rows)
+	return AsTable(nil, headings, rows)
 }
