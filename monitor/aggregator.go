@@ -48,12 +48,12 @@ func (a *aggregator) add(x *deadline.Expiry) {
 	if a.run.Count == 0 {
 		a.open(x)
 	}
-	lateness := x.Lateness()
-	a.count(&a.run, x.Ref.Deadline, lateness)
+	lateness, due := x.Lateness(), x.Ref.Deadline.Add(-a.offset) // by the wall clock
+	a.run.Add(due, lateness)
 	if x.Counts() {
 		a.lateness.add(lateness)
 		if x.Late() {
-			a.count(&a.late, x.Ref.Deadline, lateness)
+			a.late.Add(due, lateness)
 		}
 	}
 }
@@ -63,11 +63,6 @@ func (a *aggregator) open(x *deadline.Expiry) {
 	a.queue, a.action, a.path, a.intended, a.began = x.Ref.Queue, x.Action, x.Path, x.Intended, x.Arrived
 	a.offset = a.ahead()
 	a.of = a.counters.of(a.queue, x.VHost, x.Queue)
-}
-
-// count adds a message to stats, which are in ms of the wall clock.
-func (a *aggregator) count(t *incident.Stats, due deadline.Instant, lateness time.Duration) {
-	t.Add(due.Add(-a.offset), lateness)
 }
 
 // close records what was added since the last call.

@@ -54,6 +54,7 @@ type Forecast struct {
 	LastMiss  int64   `json:"last_miss"`  // the last of them
 	DrainedAt int64   `json:"drained_at"` // when the last message will have been handed out, Unix ms; 0: never
 	NearlyDue bool    `json:"nearly_due"` // the first of those at risk has used up half of its time to live
+	Stuck     bool    `json:"-"`          // there are consumers, and they take nothing
 }
 
 // forecaster is the state of the forecast loop.
@@ -65,15 +66,13 @@ type forecaster struct {
 	meant   func(vhost, queue string) bool
 	meters  map[uint64]*metered
 	began   time.Time // when the loop first started
-	rounds  uint64
-	missed  []bool // of the messages of one queue
+	missed  []bool    // of the messages of one queue
 }
 
 // metered is what the forecaster remembers of one queue.
 type metered struct {
 	Meter
 	waits *Waits // nil: nothing has waited yet
-	seen  uint64 // the last round in which it existed
 }
 
 // QueueWait is how long messages wait in a queue.
@@ -158,29 +157,25 @@ func (m *Monitor) forecast(ctx context.Context, l *Loop) error {
 
 // round makes a forecast of each queue in which deadlines wait.
 func (f *forecaster) round() (all []Forecast, waits map[uint64]QueueWait, outlook *Outlook) {
-	f.rounds++
+	meters := make(map[uint64]*metered, len(f.meters)) // of the queues that there are now
 	waits = make(map[uint64]QueueWait)
 	outlook = NewOutlook(f.now())
 	f.from.Survey(forecastSamples, func(s *deadline.Survey) {
 		q := f.meters[s.Queue]
 		if q == nil {
 			q = &metered{}
-			f.meters[s.Queue] = q
 		}
-		q.seen = f.rounds
+		meters[s.Queue] = q
 		q.Observe(Observation{Now: s.At, Delivered: s.Delivered, Polled: s.Polled, Ready: s.Ready, Consumers: s.Consumers})
 		if f.wait(q, s); q.waits != nil {
 			waits[s.Queue] = QueueWait{s.VHost, s.Name, q.waits.Wait()}
 		}
 		if one := f.predict(s, q.Rate(), outlook); one.Deadlines > 0 {
+			one.Stuck = q.Stuck()
 			all = append(all, one)
 		}
 	})
-	for id, q := range f.meters {
-		if q.seen != f.rounds {
-			delete(f.meters, id)
-		}
-	}
+	f.meters = meters
 	return inOrder(all), waits, outlook
 }
 
@@ -318,6 +313,8 @@ func (one *Forecast) Reason(now int64) string {
 		served = printable.Number(int64(one.Rate+0.5)) + " a second are consumed"
 	case one.Rate > 0:
 		served = fmt.Sprintf("%.3g a second are consumed", one.Rate)
+	case one.Consumers > 0 && !one.Stuck:
+		served = "nothing is consumed yet"
 	case one.Consumers == 1:
 		served = "its consumer takes nothing"
 	case one.Consumers > 1:

@@ -166,6 +166,10 @@ func TestReason(t *testing.T) {
 	require.Equal(t, "30 messages wait, nobody consumes, the first expires in 2 s", f.Reason(8_000))
 	require.Equal(t, "30 messages wait, nobody consumes, the last expires in 40 s", f.Reason(10_000))
 	require.Equal(t, "30 messages wait, nobody consumes, the last expires in 100 ms", f.Reason(49_990))
+	f.Consumers = 1
+	require.Equal(t, "30 messages wait, nothing is consumed yet, the first expires in 2 s", f.Reason(8_000))
+	f.Stuck = true
+	require.Equal(t, "30 messages wait, its consumer takes nothing, the first expires in 2 s", f.Reason(8_000))
 }
 
 // slowSurvey is a primary whose queues take a while to look at.

@@ -15,6 +15,9 @@ const (
 	// polledFor is how long a queue without consumers counts as served after
 	// somebody polled a message from it.
 	polledFor = 30 * second
+	// stuckAfter is how long consumers have taken nothing, though messages wait, when they are stuck. One that has just come needs a moment on a
+	// busy machine. It is no longer than a queue is at risk before that is an incident, so the incident begins under the name that it keeps.
+	stuckAfter = 3 * second
 
 	second = 1_000_000 // µs
 )
@@ -37,12 +40,16 @@ type Meter struct {
 	bound        bool    // the rate is at least that; more is not known
 	last         Observation
 	polled       deadline.Instant // when it last was; 0 never
+	took         deadline.Instant // when consumers last took a message, or there were none, or nothing waited
 }
 
 // Observe adds an observation.
 func (m *Meter) Observe(o Observation) {
 	last := m.last
 	m.last = o
+	if last.Consumers == 0 || last.Ready == 0 || o.Delivered != last.Delivered {
+		m.took = o.Now
+	}
 	if last.Now == 0 || o.Now <= last.Now || o.Delivered < last.Delivered {
 		return
 	}
@@ -78,4 +85,9 @@ func (m *Meter) Rate() float64 {
 		return 0
 	}
 	return m.served / m.span * second
+}
+
+// Stuck reports whether there are consumers, and they take nothing.
+func (m *Meter) Stuck() bool {
+	return m.last.Consumers > 0 && m.last.Ready > 0 && m.Rate() == 0 && m.last.Now-m.took >= stuckAfter
 }

@@ -104,7 +104,7 @@ func New(o Options) (*Monitor, error) {
 	}
 	m := &Monitor{options: o, log: o.Log.Named("monitor"), started: time.Now()}
 	if surveyor, ok := o.Source.(Surveyor); ok {
-		m.forecaster = &forecaster{from: surveyor, now: o.Source.Now, offset: o.Source.ClockOffset, expired: func(q uint64) uint64 { return m.counters.expiredOf(q) }, meant: o.Meant, meters: make(map[uint64]*metered)}
+		m.forecaster = &forecaster{from: surveyor, now: o.Source.Now, offset: o.Source.ClockOffset, expired: func(q uint64) uint64 { return m.counters.expiredOf(q) }, meant: o.Meant}
 		m.AddLoop("forecast", m.forecast)
 	}
 	m.metrics = newMetrics(m)

@@ -222,6 +222,35 @@ func TestMeterSeesTheRateOnlyWhileMessagesWait(t *testing.T) {
 	assert.InDelta(t, 85, m.Rate(), 10, "and somebody is")
 }
 
+// TestConsumersAreStuckAfterAWhile: a consumer that has just come, or has just got its first messages, is not yet one that takes nothing.
+func TestConsumersAreStuckAfterAWhile(t *testing.T) {
+	var m Meter
+	second, delivered := int64(0), uint64(0)
+	stuck := func(n uint64, ready, consumers int) bool {
+		second, delivered = second+1, delivered+n
+		m.Observe(Observation{Now: deadline.FromUnixMilli(second * 1000), Delivered: delivered, Ready: ready, Consumers: consumers})
+		return m.Stuck()
+	}
+	for range 60 {
+		require.False(t, stuck(0, 40, 0), "nobody is there")
+	}
+	for range 3 {
+		require.False(t, stuck(0, 40, 1), "it has just come")
+	}
+	require.True(t, stuck(0, 40, 1))
+	require.True(t, stuck(0, 40, 2), "another comes")
+	require.False(t, stuck(1, 39, 2), "and takes one")
+
+	m = Meter{}
+	require.False(t, stuck(0, 0, 1))
+	require.False(t, stuck(10, 30, 1), "it has what it prefetches")
+	for range 2 {
+		require.False(t, stuck(0, 30, 1))
+	}
+	require.True(t, stuck(0, 30, 1), "and takes no more")
+	require.False(t, stuck(0, 0, 1), "nothing waits")
+}
+
 func TestMeterKnowsPollers(t *testing.T) {
 	var m Meter
 	for s := range int64(100) {

@@ -47,8 +47,7 @@ type Stats struct {
 
 // Add counts one message. due is its deadline by the wall clock.
 func (t *Stats) Add(due deadline.Instant, lateness time.Duration) {
-	at := due.UnixMilli()
-	t.merge(Stats{Count: 1, FirstDeadlineAt: at, WorstMillis: int64(deadline.RoundUp(lateness))})
+	t.merge(Stats{Count: 1, FirstDeadlineAt: due.UnixMilli(), WorstMillis: int64(deadline.RoundUp(lateness))})
 }
 
 func (t *Stats) merge(o Stats) {

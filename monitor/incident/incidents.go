@@ -161,8 +161,8 @@ func (a *Incidents) state(now time.Time) *State {
 		a.options.Look(s)
 	}
 	s.Now = now
-	a.blamed = blamed(s, a.blamed)
-	s.Blamed = a.blamed
+	s.blame(a.blamed)
+	a.blamed = s.Blamed
 	s.Tallies = a.tallies.going(now, s.mended)
 	s.Rising = a.losses.rising(s.Lost, now)
 	a.starved.rests.Store(s.Pending == 0)

@@ -75,10 +75,10 @@ func TestConditions(t *testing.T) {
 			State{Held: []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "10.0.0.7:5000", Count: 25, Past: 25, FirstDeadlineAt: now.Add(-40 * time.Second).UnixMilli()}}}},
 		{"held_past_deadline", "worker (user ann at 10.0.0.7:5000) holds 10 messages and takes no more; behind it: 2 messages lost (expired); 3,000 messages at risk: its consumer takes nothing",
 			State{Held: []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "10.0.0.7:5000", Count: 10}}, Tallies: tally(Expired, "dropped", 2),
-				AtRisk: []Risk{{QueueName: orders, Count: 3000, Consumers: 1, Stuck: true, Reason: "its consumer takes nothing"}}}},
+				AtRisk: []Risk{{QueueName: orders, Count: 3000, Stuck: true, Reason: "its consumer takes nothing"}}}},
 		{"deadline_missed", "2 messages expired (dead-lettered); 30 messages at risk: 1.5 a second are consumed; worker (user ann at 10.0.0.7:5000) holds 5 messages, the longest 3 s past its deadline", // too slow
 			State{Held: []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "10.0.0.7:5000", Count: 5, Past: 5, FirstDeadlineAt: now.Add(-3 * time.Second).UnixMilli()}},
-				Tallies: tally(Expired, "dead_lettered", 2), AtRisk: []Risk{{QueueName: orders, Count: 30, Consumers: 1, Reason: "1.5 a second are consumed"}}}},
+				Tallies: tally(Expired, "dead_lettered", 2), AtRisk: []Risk{{QueueName: orders, Count: 30, Reason: "1.5 a second are consumed"}}}},
 		{"", "", State{Held: []PastDeadline{{QueueName: orders, Count: 5, Past: 5}}, Purposes: map[QueueName]deadline.Purpose{orders: deadline.Telemetry}}},
 		{"dead_letters_wait", "10,001 messages have left", State{Letters: 10_001}},
 		{"", "", State{Letters: 10_000}},
@@ -115,7 +115,7 @@ func TestConditions(t *testing.T) {
 		{"deadlines_unwatched", "only when a delivery", State{Unwatched: true}},
 	} {
 		c.state.Now = now
-		c.state.Blamed = blamed(&c.state, nil)
+		c.state.blame(nil)
 		found := Evaluate(&c.state)
 		if c.condition == "" {
 			require.Empty(t, found, "%+v", c.state)
@@ -515,7 +515,7 @@ func TestTwoConsumersAreTwoIncidents(t *testing.T) {
 		require.Equal(t, []string{first, "deadline_missed"}, []string{s.List()[0].ID, s.List()[0].Condition})
 		s.set(func(now *State) {
 			now.Held = []PastDeadline{holds("second", 3)}
-			now.AtRisk = []Risk{{QueueName: orders, Count: 9, Consumers: 1, Stuck: true, Reason: "its consumer takes nothing"}}
+			now.AtRisk = []Risk{{QueueName: orders, Count: 9, Stuck: true, Reason: "its consumer takes nothing"}}
 		})
 		pass(5 * time.Second)
 		require.Len(t, s.List(), 1)

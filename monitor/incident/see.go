@@ -3,7 +3,6 @@ package incident
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -101,47 +100,45 @@ func seeLateness(s *State) []Finding {
 	return one(s.LateShare > mostLate && s.Starved < starvedBadly && len(seeLate(s)) == 0, "%.0f %% of what expired in the last minutes did so over a second after its deadline", 100*s.LateShare)
 }
 
-// blamed are the consumers that are the reason that messages of a queue expire, given those of a moment before. A consumer is to blame that holds
+// blame finds the consumers that are the reason that messages of a queue expire, given those of a moment before. A consumer is to blame that holds
 // messages, unless others will expire though it takes some, or did before it held any. It alone stays so for what expires when it gives them back.
-func blamed(s *State, before map[QueueName]PastDeadline) map[QueueName]PastDeadline {
-	last, risks, holders := map[QueueName]time.Time{}, map[QueueName]Risk{}, map[QueueName]PastDeadline{}
+func (s *State) blame(before map[QueueName]PastDeadline) {
+	last := map[QueueName]time.Time{}
+	s.Blamed, s.risks, s.holds, s.parks = map[QueueName]PastDeadline{}, map[QueueName]Risk{}, map[QueueName]bool{}, map[string]bool{}
 	for _, t := range s.Tallies {
 		if t.Kind == Expired {
 			last[QueueName{t.VHost, t.Queue}] = t.Last
 		}
 	}
 	for _, r := range s.AtRisk {
-		risks[r.QueueName] = r
+		s.risks[r.QueueName] = r
 	}
-	taken := func(q QueueName) bool { return risks[q].Count > 0 && !risks[q].Stuck }
+	for _, p := range s.Parked {
+		s.parks[p.VHost] = true
+	}
+	taken := func(q QueueName) bool { return s.risks[q].Count > 0 && !s.risks[q].Stuck }
 	for q, was := range before {
 		if !taken(q) && (s.Now.Sub(was.at) <= stuckFor || last[q].Before(was.at.Add(stuckFor)) && !last[q].IsZero()) {
-			holders[q] = was
+			s.Blamed[q] = was
 		}
 	}
 	for _, h := range s.Held {
-		was, is := holders[h.QueueName]
-		if taken(h.QueueName) || !is && !last[h.QueueName].IsZero() && !risks[h.QueueName].Stuck || is && was.Address != h.Address {
+		s.holds[h.QueueName] = true
+		was, is := s.Blamed[h.QueueName]
+		if taken(h.QueueName) || !is && !last[h.QueueName].IsZero() && !s.risks[h.QueueName].Stuck || is && was.Address != h.Address {
 			continue
 		}
 		h.at, h.Past = s.Now, max(h.Past, was.Past)
-		holders[h.QueueName] = h
+		s.Blamed[h.QueueName] = h
 	}
-	return holders
 }
 
 // mended reports whether the cause of expiries is gone: a consumer has come, the one to blame has left, or what was parked has been moved.
 func (s *State) mended(t *Tally) bool {
 	q := QueueName{t.VHost, t.Queue}
 	of, holder := s.Consumers[q], s.Blamed[q]
-	gone := of.Came.After(t.Last) && !of.Left.After(of.Came) || !holder.at.IsZero() && of.Left.After(holder.at) || t.Action == "parked" && !s.parks(t.VHost)
-	return gone && t.Kind == Expired && s.Now.Sub(t.Last) >= mendedAfter &&
-		!slices.ContainsFunc(s.AtRisk, func(r Risk) bool { return r.QueueName == q }) && !slices.ContainsFunc(s.Held, func(h PastDeadline) bool { return h.QueueName == q })
-}
-
-// parks reports whether anything is parked in a virtual host.
-func (s *State) parks(vhost string) bool {
-	return slices.ContainsFunc(s.Parked, func(p Depth) bool { return p.VHost == vhost })
+	gone := of.Came.After(t.Last) && !of.Left.After(of.Came) || !holder.at.IsZero() && of.Left.After(holder.at) || t.Action == "parked" && !s.parks[t.VHost]
+	return gone && t.Kind == Expired && s.Now.Sub(t.Last) >= mendedAfter && s.risks[q].Count == 0 && !s.holds[q]
 }
 
 // expiring is, by queue, what expires or will, where that is a loss.
@@ -159,7 +156,7 @@ func expiring(s *State) map[QueueName]*Finding {
 			f.Count, f.Toll, f.Action, f.FirstAt, f.Late = t.Count, t.Count, t.Action, t.FirstDeadlineAt, time.Duration(t.WorstMillis)*time.Millisecond
 			f.Text = printable.Plural(t.Count, "message") + " expired" + strings.TrimSuffix(" ("+strings.ReplaceAll(t.Action, "_", "-")+")", " ()")
 			f.Level, f.at = Warning, t.Last
-			f.parked = t.Action == "parked" && s.parks(t.VHost)
+			f.parked = t.Action == "parked" && s.parks[t.VHost]
 			if t.Dropped > 0 && t.Queue != otherQueues { // they are lost, in a queue that is known to be for work
 				f.Level, f.Lost, f.Losing = Critical, t.Dropped, t.Losing
 				f.Text = printable.Plural(t.Dropped, "message") + " lost (expired)"
@@ -188,14 +185,15 @@ func expiring(s *State) map[QueueName]*Finding {
 // seeUnconsumed: messages of a queue for work expire, or will. Where a consumer is to blame, that is the condition (seeHeld), and where they are
 // parked, that is (seeParked).
 func seeUnconsumed(s *State) (list []Finding) {
-	for q, f := range expiring(s) {
+	expires := expiring(s)
+	for _, h := range s.Held {
+		if f := expires[h.QueueName]; f != nil {
+			f.Text += "; " + h.finding(s).Text
+		}
+	}
+	for q, f := range expires {
 		if _, is := s.Blamed[q]; is || f.parked {
 			continue
-		}
-		for _, h := range s.Held {
-			if h.QueueName == q {
-				f.Text += "; " + h.finding(s).Text
-			}
 		}
 		if of := s.Consumers[q]; of.Last != "" {
 			f.Text += fmt.Sprintf("; %s left %s ago", printable.Text(of.Last, ""), printable.Span(s.Now.Sub(of.Left).Truncate(time.Second)))

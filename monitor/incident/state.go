@@ -59,6 +59,9 @@ type State struct {
 	// Telling.
 	Sinks     []SinkStatus
 	FileError error
+	risks     map[QueueName]Risk // AtRisk, by queue
+	holds     map[QueueName]bool // the queues in Held
+	parks     map[string]bool    // the virtual hosts in Parked
 }
 
 // QueueName is a queue and its virtual host.
@@ -74,11 +77,10 @@ type Consumers struct {
 // Risk is the forecast for a queue at risk.
 type Risk struct {
 	QueueName
-	Count     int64  // messages that will expire
-	FirstAt   int64  // when the first of them does, Unix ms
-	Reason    string // who consumes, in words
-	Consumers int
-	Stuck     bool // there are consumers, and they take nothing
+	Count   int64  // messages that will expire
+	FirstAt int64  // when the first of them does, Unix ms
+	Reason  string // who consumes, in words
+	Stuck   bool   // there are consumers, and they take nothing
 }
 
 // Missed is a queue whose objective will not be met.

@@ -23,7 +23,7 @@ type looker struct {
 	looks     uint64
 	consumers map[incident.QueueName]incident.Consumers // at the last look
 	opened    time.Time                                 // the node; zero before that
-	earlier   queueSet                                  // the queues that there were at the first look, until clientsReturn is over
+	earlier   map[incident.QueueName]bool               // the queues that there were at the first look, until clientsReturn is over
 }
 
 // look fills in what the conditions are judged by. It is called by one goroutine at a time.
@@ -68,8 +68,7 @@ func (n *Node) lookAtMonitor(s *incident.State) {
 	for _, f := range n.monitor.Judged() {
 		if f.NearlyDue {
 			s.AtRisk = append(s.AtRisk, incident.Risk{
-				QueueName: incident.QueueName{VHost: f.VHost, Name: f.Queue}, Count: int64(f.AtRisk), FirstAt: f.FirstMiss, Reason: f.Reason(now),
-				Consumers: f.Consumers, Stuck: f.Consumers > 0 && f.Rate == 0,
+				QueueName: incident.QueueName{VHost: f.VHost, Name: f.Queue}, Count: int64(f.AtRisk), FirstAt: f.FirstMiss, Reason: f.Reason(now), Stuck: f.Stuck,
 			})
 		}
 	}
@@ -82,7 +81,7 @@ func (o *ownBroker) look(s *incident.State) {
 	if l.earlier == nil {
 		l.earlier = queuesOf(b)
 	} else if len(l.earlier) > 0 && time.Since(l.opened) >= clientsReturn {
-		l.earlier = queueSet{}
+		l.earlier = map[incident.QueueName]bool{}
 	}
 	l.mu.Unlock()
 	s.Blocked = b.Alarm.Last()
@@ -103,10 +102,10 @@ func (o *ownBroker) look(s *incident.State) {
 }
 
 // holders are the consumers that hold messages past their deadlines now, and those of the stuck queues that hold any.
-func (o *ownBroker) holders(stuck queueSet) (list []incident.PastDeadline) {
+func (o *ownBroker) holders(stuck map[incident.QueueName]bool) (list []incident.PastDeadline) {
 	for _, h := range o.server.UnackedHolders(func(*broker.Queue) bool { return true }) {
 		name, first, count := incident.QueueName{VHost: h.Queue.VHost().Name(), Name: h.Queue.Name()}, h.Earliest, h.PastDeadline
-		if count == 0 && stuck.has(name) {
+		if count == 0 && stuck[name] {
 			first, count = o.broker.Now(), h.Unacked
 		}
 		if count > 0 {
@@ -133,10 +132,10 @@ type pastDeadlines struct {
 }
 
 func (p *pastDeadlines) of(o *ownBroker, risks []incident.Risk) []incident.PastDeadline {
-	began, stuck := time.Now(), queueSet{}
-	for i := range risks {
-		if risks[i].Stuck {
-			stuck[risks[i].QueueName] = struct{}{}
+	began, stuck := time.Now(), map[incident.QueueName]bool{}
+	for _, r := range risks {
+		if r.Stuck {
+			stuck[r.QueueName] = true
 		}
 	}
 	if m := o.n.monitor; len(stuck) == 0 && m != nil && m.PendingBefore([]int64{o.n.primary.nowMillis()}, nil)[0] == 0 {
@@ -148,20 +147,12 @@ func (p *pastDeadlines) of(o *ownBroker, risks []incident.Risk) []incident.PastD
 	return p.list
 }
 
-// queueSet is a set of queues.
-type queueSet map[incident.QueueName]struct{}
-
-func (t queueSet) has(q incident.QueueName) bool {
-	_, is := t[q]
-	return is
-}
-
 // queuesOf are all queues of a broker.
-func queuesOf(b *broker.Broker) queueSet {
-	all := make(queueSet)
+func queuesOf(b *broker.Broker) map[incident.QueueName]bool {
+	all := make(map[incident.QueueName]bool)
 	for _, vh := range b.VHosts() {
 		for _, q := range vh.Queues.List() {
-			all[incident.QueueName{VHost: vh.Name(), Name: q.Name()}] = struct{}{}
+			all[incident.QueueName{VHost: vh.Name(), Name: q.Name()}] = true
 		}
 	}
 	return all

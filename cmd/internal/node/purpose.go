@@ -115,7 +115,7 @@ func (l *looker) purposeLocked(vh *broker.VHost, q *broker.Queue) deadline.Purpo
 		// Each goes back to the queue that its routing key names. Here that makes sense only for retries.
 		f.Target, f.Consumed, f.Onward = true, true, true
 	}
-	returning := l.earlier.has(of) && time.Since(l.opened) < clientsReturn
+	returning := l.earlier[of] && time.Since(l.opened) < clientsReturn
 	if to := where.of[q]; to != nil {
 		all, consumed, onward := to.besides(q, l.looks)
 		f.Target = f.Target || all > 0
