@@ -9,8 +9,8 @@ import (
 )
 
 // ages tells how long the oldest message has been in a queue, without a time for each message: the messages of a priority enter in the order of
-// their numbers, so a few instants with the numbers that were next tell it about all. Between two marks there are at least a second and, when
-// there are many, up to 1/256 of the time that the marks span. So an age is never too low, and too high by that at most. A message that was there
+// their numbers, so a few instants with the numbers that were next tell it about all. Between two marks there are at least 10 ms and, when
+// there are many, up to 1/128 of the time that the marks span. So an age is never too low, and too high by that at most. A message that was there
 // at the start of the process counts from the start, unless the journal has its time. It is made with the first message: many queues never have one.
 type ages []ageMarks // by priority
 
@@ -27,7 +27,7 @@ type ageMark struct {
 }
 
 const (
-	ageGap  = time.Second
+	ageGap  = 10 * time.Millisecond
 	maxAges = 512 // marks of a priority, 16 bytes each
 )
 
@@ -55,7 +55,7 @@ func (m *ageMarks) thin(oldest queue.Seq) {
 	m.list = slices.Delete(m.list, 0, m.find(oldest))
 	switch {
 	case len(m.list) > maxAges/2:
-		m.gap = 2 * max(m.gap, ageGap)
+		m.gap = m.list[len(m.list)-1].at.Sub(m.list[0].at) / (maxAges / 2)
 		for i := range len(m.list) / 2 {
 			m.list[i] = m.list[2*i]
 		}
