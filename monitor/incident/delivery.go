@@ -82,7 +82,11 @@ func (d *delivery) use(list []sinkSettings) {
 	for _, s := range list {
 		n := slices.IndexFunc(ended, func(o *outbox) bool { return o.name == s.name })
 		if n < 0 {
-			outboxes = append(outboxes, d.openLocked(s))
+			o := &outbox{name: s.name, settings: s, sink: d.newSink(s), log: d.zap, counts: d.metrics.of(s.name), arrived: make(chan struct{}, 1)}
+			if d.start != nil {
+				o.stop = d.start(o)
+			}
+			outboxes, d.reminded = append(outboxes, o), time.Time{}
 			continue
 		}
 		o := ended[n]
@@ -103,13 +107,4 @@ func (d *delivery) use(list []sinkSettings) {
 		d.metrics.queued.DeleteLabelValues(o.name) // its counters stay
 	}
 	d.outboxes = outboxes
-}
-
-func (d *delivery) openLocked(s sinkSettings) *outbox {
-	o := &outbox{name: s.name, settings: s, sink: d.newSink(s), log: d.zap, counts: d.metrics.of(s.name), arrived: make(chan struct{}, 1)}
-	d.reminded = time.Time{}
-	if d.start != nil {
-		o.stop = d.start(o)
-	}
-	return o
 }

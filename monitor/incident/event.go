@@ -60,11 +60,12 @@ func (t *Stats) merge(o Stats) {
 	t.WorstMillis = max(t.WorstMillis, o.WorstMillis)
 }
 
-// Tally is what has happened to one queue since it began, without a pause of recent or longer.
+// Tally is what has happened to one queue since it began: without a pause of recent or longer or, where messages expired, in one incident.
 type Tally struct {
 	Event
 	Began, Last time.Time
 	Losing      time.Time // when the first was dropped; zero: none was
+	in          string    // the ID of the incident for which it is kept, though it is over, in case more follows; "": it goes on
 }
 
 const (
@@ -104,12 +105,12 @@ func (t *tallies) record(e Event) {
 		k = tallyKey{e.Kind, e.VHost, e.Queue}
 		of = t.all[k]
 	}
-	if of == nil || now.Sub(of.Last) >= recent {
-		t.all[k] = &Tally{e, now, now, losing}
+	if of == nil {
+		t.all[k] = &Tally{Event: e, Began: now, Last: now, Losing: losing}
 		return
 	}
 	of.merge(e.Stats)
-	of.Last = now
+	of.Last, of.in = now, ""
 	if of.Losing.IsZero() {
 		of.Losing = losing
 	}
@@ -121,16 +122,20 @@ func (t *tallies) record(e Event) {
 	}
 }
 
-// going are those that go on. Those that are over end; nil: none is.
-func (t *tallies) going(now time.Time, over func(*Tally) bool) (list []Tally) {
+// going are those that go on, without those whose cause is mended. Half of the room at most is for those that are over and kept for an open incident.
+func (t *tallies) going(now time.Time, mended func(*Tally) bool, incidents map[QueueName]Concern) (list []Tally) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for k, of := range t.all {
-		if now.Sub(of.Last) >= recent || over != nil && over(of) {
+		open, is := incidents[QueueName{k.vhost, k.queue}]
+		switch {
+		case of.in == "" && now.Sub(of.Last) < recent && !mended(of):
+			list = append(list, *of)
+		case is && (of.in == "" || of.in == open.In.ID) && k.kind == Expired && len(t.all) <= maxTallies/2:
+			of.in, of.Losing = open.In.ID, time.Time{}
+		default:
 			delete(t.all, k)
-			continue
 		}
-		list = append(list, *of)
 	}
 	slices.SortFunc(list, func(a, b Tally) int { return a.Began.Compare(b.Began) })
 	return list

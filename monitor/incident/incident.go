@@ -132,7 +132,13 @@ func (i *incident) refresh(now time.Time) {
 	if i.restored {
 		return
 	}
-	i.show(list)
+	var toll, lost int64 // of the queues that have left it
+	for q, f := range i.left {
+		if _, is := i.members[q]; !is {
+			toll, lost = toll+f.Toll, lost+f.Lost
+		}
+	}
+	i.show(list, toll, lost)
 }
 
 // leave keeps what was found about a member for the end of the incident.
@@ -154,7 +160,7 @@ func (i *incident) showAll() {
 	for _, f := range i.members {
 		i.leave(f)
 	}
-	i.show(slices.Collect(maps.Values(i.left)))
+	i.show(slices.Collect(maps.Values(i.left)), 0, 0)
 }
 
 // past says what it was, once it is over. What was to be done is left out.
@@ -192,12 +198,11 @@ func (i *incident) past() {
 	s.Summary, s.Do, s.Command = text, "", ""
 }
 
-// show works out what the incident shows from findings.
-func (i *incident) show(list []Finding) {
+// show works out what the incident shows from findings, and from what it has cost besides.
+func (i *incident) show(list []Finding, toll, lost int64) {
 	slices.SortFunc(list, worstFirst)
 	s := &i.Incident
 	s.Level, s.Count, s.Queues, s.Worst = list[0].Level, 0, 0, nil
-	var toll, lost int64
 	i.late, s.Losing = 0, nil
 	for _, f := range list {
 		s.Count, toll, lost, i.late = s.Count+f.Count, toll+f.Toll, lost+f.Lost, max(i.late, f.Late)

@@ -156,14 +156,15 @@ func (a *Incidents) judgeLocked(now time.Time) {
 
 // state is the state now.
 func (a *Incidents) state(now time.Time) *State {
-	s := &State{Tallies: a.tallies.going(now, nil), Starved: a.starved.within(starvedFor, now), Sinks: a.Sinks(), FileError: a.FileError()}
+	incidents := a.tracker.view().queues
+	s := &State{Tallies: a.tallies.going(now, func(*Tally) bool { return false }, incidents), Starved: a.starved.within(starvedFor, now), Sinks: a.Sinks(), FileError: a.FileError()}
 	if a.options.Look != nil {
 		a.options.Look(s)
 	}
 	s.Now = now
 	s.blame(a.blamed)
 	a.blamed = s.Blamed
-	s.Tallies = a.tallies.going(now, s.mended)
+	s.Tallies = a.tallies.going(now, s.mended, incidents)
 	s.Rising = a.losses.rising(s.Lost, now)
 	a.starved.rests.Store(s.Pending == 0)
 	return s

@@ -32,7 +32,7 @@ func TestConditions(t *testing.T) {
 	require.NoError(t, err)
 	now := time.Unix(1_800_000_000, 0)
 	tally := func(k Kind, action string, n int64) []Tally {
-		t := Tally{Event{Kind: k, VHost: "shop", Queue: "orders", Action: action, Stats: Stats{Count: n, FirstDeadlineAt: 1, WorstMillis: 1500}}, now.Add(-5 * time.Second), now, time.Time{}}
+		t := Tally{Event: Event{Kind: k, VHost: "shop", Queue: "orders", Action: action, Stats: Stats{Count: n, FirstDeadlineAt: 1, WorstMillis: 1500}}, Began: now.Add(-5 * time.Second), Last: now}
 		if action == "dropped" {
 			t.Dropped, t.Losing = n, t.Began
 		}
@@ -898,6 +898,59 @@ func TestItEndsWithItsCause(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTheTollIsOneNumber: what expires again while an incident is open is added to what expired before, however long the pause, and what a queue cost
+// that is well again stays in it.
+func TestTheTollIsOneNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		lost := func(n int64) {
+			e := missed("orders", n)
+			e.VHost = "shop"
+			s.Record(e)
+			pass(2 * time.Second)
+		}
+		lost(174)
+		pass(8 * time.Second)
+		first := s.List()[0].ID
+		s.set(func(now *State) { now.Consumers = map[QueueName]Consumers{orders: {Count: 1, Came: time.Now()}} })
+		pass(5 * time.Second) // the consumer has come
+		require.Len(t, s.List(), 1)
+		s.set(func(now *State) { now.Consumers = nil })
+		lost(5)
+		require.Equal(t, []any{first, int64(179), int64(179)}, []any{s.List()[0].ID, s.List()[0].Toll, s.List()[0].Lost})
+		require.Contains(t, s.List()[0].Summary, "179 messages lost (expired)")
+		require.WithinDuration(t, time.Now(), *s.List()[0].Losing, 3*time.Second)
+
+		s.set(func(now *State) { now.AtRisk = []Risk{{QueueName: orders, Count: 9, Reason: "nobody consumes"}} })
+		pass(3 * time.Minute)
+		require.Nil(t, s.List()[0].Losing)
+		require.EqualValues(t, 9, s.List()[0].Count, "none expired in the last minute")
+		lost(3)
+		require.Equal(t, []any{first, int64(182)}, []any{s.List()[0].ID, s.List()[0].Toll})
+		s.set(func(now *State) { now.AtRisk = nil })
+		pass(3 * time.Minute)
+		require.EqualValues(t, 182, s.Over()[0].Toll)
+		lost(1)
+		pass(8 * time.Second)
+		require.EqualValues(t, 1, s.List()[0].Toll, "an incident of its own")
+		require.Len(t, s.tallies.all, 1)
+		pass(3 * time.Minute)
+		require.Empty(t, s.tallies.all)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		s.Record(missed("a", 100))
+		for range 60 {
+			s.Record(missed("b", 1))
+			pass(2 * time.Second)
+		}
+		require.Len(t, s.List(), 1)
+		require.Equal(t, []any{1, int64(60), int64(160)}, []any{s.List()[0].Queues, s.List()[0].Count, s.List()[0].Toll})
+		pass(2 * time.Minute)
+		require.Equal(t, []any{2, int64(160)}, []any{s.Over()[0].Queues, s.Over()[0].Toll})
+	})
 }
 
 // TestACriticalIncidentEndsAsSuch: what goes on is an incident of its own if it is not as bad.

@@ -98,7 +98,12 @@ func (o *Options) readSettings() (settings, error) {
 	r := &settingsReader{path: o.File}
 	r.settings.source.instance = o.Instance
 	for _, address := range o.URLs {
-		r.settings.sinks = append(r.settings.sinks, sinkSettings{name: r.freeName(kindOfSink(address)), url: address})
+		kind := kindOfSink(address)
+		name := kind
+		for i := 2; slices.Contains(r.sinkNames(), name); i++ {
+			name = fmt.Sprintf("%s-%d", kind, i)
+		}
+		r.settings.sinks = append(r.settings.sinks, sinkSettings{name: name, url: address})
 	}
 	if o.File != "" {
 		r.read()
@@ -110,15 +115,6 @@ func (o *Options) readSettings() (settings, error) {
 	}
 	r.settings.rules = append(r.settings.rules, everything)
 	return r.settings, err
-}
-
-// freeName is name, with a number if another sink has it.
-func (r *settingsReader) freeName(name string) string {
-	free := name
-	for i := 2; slices.Contains(r.sinkNames(), free); i++ {
-		free = fmt.Sprintf("%s-%d", name, i)
-	}
-	return free
 }
 
 func (r *settingsReader) sinkNames() (names []string) {

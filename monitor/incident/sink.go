@@ -124,9 +124,7 @@ func (d *delivery) newSink(s sinkSettings) sink {
 func (s sinkSettings) poster() *poster {
 	u, _ := url.Parse(strings.TrimPrefix(s.url, kindOfSink(s.url)+"+")) // it was checked
 	if kindOfSink(s.url) == alertmanagerKind {
-		if u.Path = strings.TrimRight(u.Path, "/"); !strings.HasSuffix(u.Path, "/api/v2/alerts") {
-			u.Path += "/api/v2/alerts"
-		}
+		u.Path = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/api/v2/alerts") + "/api/v2/alerts"
 	}
 	return newPoster(u.String())
 }
