@@ -36,7 +36,6 @@ type Op struct {
 	Sets                      map[string]any // fields that the command sets
 	Flags                     []string       // the fields that are its flags; nil: all that are nothing else
 	Also                      []Way          // other commands that do it
-	Was                       string         // an older command that does the same, in the form of Command, for scripts: it is not shown
 	Lists                     string         // the command that lists what it may be about, for the error about what does not exist
 	Alias                     string         // another name of the command's last word
 	Quiet                     bool           // it changes nothing, and is not recorded; unlike one that Looks it does not open other virtual hosts to the role Monitor

@@ -283,12 +283,8 @@ var Conditions = []*Condition{
 // clientsReturn is how long clients, and keepers, take to connect again after a start, and to be seen.
 const clientsReturn = 25 * time.Second
 
-// formerly are the names that rules may still use for conditions.
-var formerly = map[string]string{"at_risk": "deadline_missed"}
-
 // ConditionOf finds a condition by its name; nil: there is none.
 func ConditionOf(name string) *Condition {
-	name = cmp.Or(formerly[name], name)
 	if i := slices.IndexFunc(Conditions, func(c *Condition) bool { return c.Name == name }); i >= 0 {
 		return Conditions[i]
 	}

@@ -433,7 +433,7 @@ func TestAnIncidentGoesOn(t *testing.T) {
 	t.Run("others are to be told", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := run(t, func(o *Options) {
-				o.File = settingsFile(t, "rules: [{events: at_risk, to: log}]")
+				o.File = settingsFile(t, "rules: [{events: deadline_missed, to: log}]")
 			})
 			s.set(func(now *State) { now.AtRisk = []Risk{risky("orders", 40)} })
 			pass(9 * time.Second)
@@ -621,7 +621,7 @@ func TestMaintenance(t *testing.T) {
 			_, err := s.AddWindow(c.w)
 			require.ErrorContains(t, err, c.want)
 		}
-		made, err := s.AddWindow(Window{Queue: "a*", Condition: "at_risk", From: time.Now().Add(time.Minute), Until: time.Now().Add(time.Hour)})
+		made, err := s.AddWindow(Window{Queue: "a*", Condition: "deadline_missed", From: time.Now().Add(time.Minute), Until: time.Now().Add(time.Hour)})
 		require.NoError(t, err)
 		pass(2 * time.Minute)
 		s.Record(missed("abc", 1))

@@ -17,11 +17,7 @@ import (
 	"curfew/broker/queue"
 )
 
-var (
-	_ = operate.Group("deadlines", "List the next deadlines of a running Curfew; extend, shorten, cancel or fire one")
-	_ = operate.Group("delayed", "An older name of curfew scheduled")
-	_ = operate.Group("delays", "An older name of curfew scheduled")
-)
+var _ = operate.Group("deadlines", "List the next deadlines of a running Curfew; extend, shorten, cancel or fire one")
 
 const listDeadlines operate.Operation = "list_deadlines"
 

@@ -48,7 +48,7 @@ func (DelayedPage) More() bool { return false }
 // ListDelayed lists the delayed messages of a virtual host in the order of publishing.
 var ListDelayed = operate.Define(operate.Op{
 	Name: "list_delayed", Title: "List the delayed messages of all users in the virtual host, also those without a message-id, in the order of publishing", Rule: operate.Rule{Role: operate.Administrator, Looks: true}, Watched: true,
-	Routes: []string{"GET /api/curfew/delayed/{vhost}"}, Command: "scheduled list", Variant: "all", Was: "delayed list",
+	Routes: []string{"GET /api/curfew/delayed/{vhost}"}, Command: "scheduled list", Variant: "all",
 }, func(_ context.Context, c *operate.Call, r DelayedList) (page DelayedPage, err error) {
 	list, next := c.VHost.Delayed(r.From, r.Count)
 	page.Items = make([]DelayedMessage, len(list))
@@ -73,8 +73,8 @@ type DelayedName struct {
 // CancelDelayed drops a delayed message by its ID. Error: operate.ErrNotFound if it was enqueued or cancelled before.
 var CancelDelayed = operate.Define(operate.Op{
 	Name: "cancel_delayed", Title: "Drop a delayed message by its id", Rule: operate.Rule{Role: operate.Administrator},
-	Text: "404: it was already enqueued or cancelled.", Routes: []string{"DELETE /api/curfew/delayed/{vhost}/{id}"}, Was: "delayed cancel <id>",
-	Noun: "delayed message", Lists: "curfew scheduled list --all",
+	Text: "404: it was already enqueued or cancelled.", Routes: []string{"DELETE /api/curfew/delayed/{vhost}/{id}"},
+	Noun: "delayed message",
 }, func(ctx context.Context, c *operate.Call, r DelayedName) (none operate.None, err error) {
 	return none, cancelDelayed(ctx, c, r.ID)
 })

@@ -66,13 +66,13 @@ var (
 	ListScheduled = operate.Define(operate.Op{
 		Name: "list_scheduled", Title: "List the delayed messages that you have published, or that wait in a delay queue of a RabbitMQ", Rule: operate.Rule{Role: operate.Management}, Quiet: true, Watched: true, Slow: true, NoBroker: true,
 		Text: "Those with a `message-id`, the first to be due first.", Routes: []string{"GET /api/curfew/scheduled/{vhost}", "GET /api/curfew/scheduled"},
-		Command: "scheduled list [exchange]", Was: "delays ls <exchange>", Example: "  curfew scheduled list\n  curfew scheduled list --all\n  curfew scheduled list orders.delay --before 1h",
+		Command: "scheduled list [exchange]", Example: "  curfew scheduled list\n  curfew scheduled list --all\n  curfew scheduled list orders.delay --before 1h",
 		Page: operate.Page{On: "/scheduled", Title: "Scheduled by you", Tab: "/exchanges", Empty: "No delayed message with a message-id of yours waits; those without one are listed with the delayed messages of all users."},
 	}, listScheduled)
 	CancelScheduled = operate.Define(operate.Op{
 		Name: "cancel_scheduled", Noun: scheduledNoun, Title: "Cancel a message that waits: it is never delivered", Rule: operate.Rule{Role: operate.Management}, NoBroker: true,
 		Text: scheduledText + " Administrators may name any message by its `id` in `/api/curfew/delayed`.", Routes: []string{"DELETE /api/curfew/scheduled/{vhost}/{exchange}/{message_id}"},
-		Command: "scheduled cancel <exchange> <message_id>", Was: "delays cancel <exchange> <message_id>",
+		Command: "scheduled cancel <exchange> <message_id>",
 		Example: "  curfew scheduled cancel amq.default cart-7", Lists: "curfew scheduled list",
 		Page: operate.Page{On: "/scheduled/cancel", Title: "Cancel the message", Tab: "/exchanges", Parent: "/scheduled", Up: "Scheduled by you", Rows: "list_scheduled", Link: "Cancel…", Danger: true, Button: "Cancel the message",
 			Next: "/scheduled", Done: "Message cancelled.", Then: "It is never delivered."},
@@ -87,7 +87,7 @@ var (
 	})
 	RescheduleScheduled = operate.Define(operate.Op{
 		Name: "reschedule_scheduled", Noun: scheduledNoun, Title: "Have a message that waits wait for another time", Rule: operate.Rule{Role: operate.Management}, NoBroker: true,
-		Text: scheduledText, Routes: []string{"PUT /api/curfew/scheduled/{vhost}/{exchange}/{message_id}"}, Command: "scheduled reschedule <exchange> <message_id>", Was: "delays reschedule <exchange> <message_id>",
+		Text: scheduledText, Routes: []string{"PUT /api/curfew/scheduled/{vhost}/{exchange}/{message_id}"}, Command: "scheduled reschedule <exchange> <message_id>",
 		Example: "  curfew scheduled reschedule amq.default cart-7 --in 10m", Lists: "curfew scheduled list",
 		Page: operate.Page{On: "/scheduled/change", Title: "Reschedule the message", Tab: "/exchanges", Parent: "/scheduled", Up: "Scheduled by you", Rows: "list_scheduled", Link: "Reschedule…", Button: "Reschedule",
 			Next: "/scheduled", Done: "Message rescheduled."},
@@ -97,7 +97,7 @@ var (
 	})
 	DeliverScheduled = operate.Define(operate.Op{
 		Name: "deliver_scheduled", Noun: scheduledNoun, Title: "Deliver a message that waits now", Rule: operate.Rule{Role: operate.Management}, NoBroker: true,
-		Text: scheduledText, Routes: []string{"POST /api/curfew/scheduled/{vhost}/{exchange}/{message_id}/now"}, Command: "scheduled now <exchange> <message_id>", Was: "delays now <exchange> <message_id>", Lists: "curfew scheduled list",
+		Text: scheduledText, Routes: []string{"POST /api/curfew/scheduled/{vhost}/{exchange}/{message_id}/now"}, Command: "scheduled now <exchange> <message_id>", Lists: "curfew scheduled list",
 	}, func(ctx context.Context, c *operate.Call, q ScheduledName) (none operate.None, err error) {
 		return none, reschedule(ctx, c, q, 0)
 	})

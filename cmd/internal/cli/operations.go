@@ -45,16 +45,11 @@ func AddOperations(root *cobra.Command, ops []*operate.Op) *Families {
 	ops = slices.Clone(ops)
 	slices.SortStableFunc(ops, func(a, b *operate.Op) int { return min(len(a.Variant), 1) - min(len(b.Variant), 1) }) // variants last
 	for _, op := range ops {
-		families.add(op, false)
+		families.add(op)
 		for _, way := range op.Also {
 			also := *op
 			also.Command, also.Title, also.Example, also.Sets, also.Flags = way.Command, way.Title, way.Example, way.Sets, way.Flags
-			families.add(&also, false)
-		}
-		if op.Was != "" {
-			old := *op
-			old.Command, old.Variant, old.Example = op.Was, "", ""
-			families.add(&old, true)
+			families.add(&also)
 		}
 	}
 	for _, op := range ops {
@@ -63,8 +58,8 @@ func AddOperations(root *cobra.Command, ops []*operate.Op) *Families {
 	return families
 }
 
-// add adds the command of an operation. One that is old is hidden, as is its family.
-func (f *Families) add(op *operate.Op, old bool) {
+// add adds the command of an operation.
+func (f *Families) add(op *operate.Op) {
 	words := op.Words()
 	if len(words) == 0 {
 		return
@@ -78,7 +73,6 @@ func (f *Families) add(op *operate.Op, old bool) {
 	for i := range words[:len(words)-1] {
 		parent = group(parent, words[i], operate.Groups[strings.Join(words[:i+1], " ")])
 	}
-	parent.Hidden = parent.Hidden || old
 	_, api := f.Of(words[0])
 	if same := subcommand(parent, words[len(words)-1]); same != nil {
 		api.addVariant(same, op)
@@ -149,7 +143,7 @@ func (a *API) fill(c *cobra.Command, op *operate.Op) {
 // hasVHost reports whether operations in a family of commands are in one virtual host.
 func hasVHost(word string) bool {
 	return slices.ContainsFunc(operate.All(), func(op *operate.Op) bool {
-		return slices.ContainsFunc(op.Routes, ofOneVHost) && (strings.HasPrefix(op.Command, word+" ") || strings.HasPrefix(op.Was, word+" "))
+		return slices.ContainsFunc(op.Routes, ofOneVHost) && strings.HasPrefix(op.Command, word+" ")
 	})
 }
 

@@ -58,7 +58,6 @@ func TestACutListSaysSo(t *testing.T) {
 	assert.Contains(t, r.exits(0, "scheduled", "list", "--count", "2"), "These are the first 2, and there may be more: --count takes up to 10000.")
 	assert.Empty(t, r.exits(0, "scheduled", "list"))
 	assert.Regexp(t, `ID +DUE +IN +EXCHANGE +KEY +MESSAGE-ID.*\n.* a .*\n`, r.ok("scheduled", "list", "--all"))
-	assert.Equal(t, r.ok("scheduled", "list", "--all"), r.ok("delayed", "list"))
 	assert.Equal(t, "cancelled scheduled message \"a\" (vhost \"/\", exchange \"amq.default\")\n", r.ok("scheduled", "cancel", "amq.default", "a"))
 	id, _, _ := strings.Cut(strings.Split(r.ok("scheduled", "list", "--all"), "\n")[1], " ")
 	r.ok("scheduled", "cancel", "amq.default", id)
@@ -94,7 +93,6 @@ func TestIDsOfWhatWaits(t *testing.T) {
 		return regexp.MustCompile(`s +1 +(- +)+-\n`).MatchString(r.ok("retries", "list", "orders"))
 	}, time.Minute, time.Millisecond)
 	assert.Contains(t, r.exits(exitNotFound, "retries", "now", "orders", "1"), "not an id that curfew retries list shows")
-	assert.Contains(t, r.exits(exitNotFound, "delayed", "cancel", "1"), `there is no delayed message "1"; curfew scheduled list --all lists them`)
 	assert.Contains(t, r.exits(exitNotFound, "scheduled", "cancel", "amq.default", "cart-7"), `there is no scheduled message "cart-7"; curfew scheduled list lists them`)
 }
 
