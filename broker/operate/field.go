@@ -55,7 +55,8 @@ const (
 //	hide     the faces that do not have it, with spaces between: api, command, page, table
 //	table    its heading in tables of commands, with the marks of table.Printer; its name if it is missing
 //	until    of an instant: heading of a column with how long it is until then
-//	flag     its name as a flag, and behind a comma a letter; its name with dashes if it is missing
+//	flag     its name as a flag, and behind a comma a letter; its name with dashes, without x-, if it is missing
+//	help     what it means as a flag; doc if it is missing
 //	own      only routes below /api/curfew have it, in the query
 //	empty    what an empty field of a form stands for; the same as nothing if it is missing
 //	to       of a column: path of the page that its value links to, with {column} for values of the row
@@ -65,7 +66,8 @@ const (
 //	any      values other than those of oneof are possible, and the broker checks them
 //	more     in a form it is folded away, with others under this text
 type Field struct {
-	Name, Form, Label, Doc      string
+	Name, Form, Label           string
+	Doc, Help                   string
 	Kind                        Kind
 	Key, Filled                 bool // need
 	Default, Start, Log, Button string
@@ -121,7 +123,7 @@ func fieldsOf(of reflect.Type) (list []Field) {
 			name, hide = strings.ToLower(sf.Name), hide+" api command table"
 		}
 		f := Field{
-			Name: name, Form: sf.Tag.Get("form"), Label: sf.Tag.Get("label"), Doc: sf.Tag.Get("doc"), Kind: Kind(sf.Tag.Get("is")), Default: sf.Tag.Get("default"),
+			Name: name, Form: sf.Tag.Get("form"), Label: sf.Tag.Get("label"), Doc: sf.Tag.Get("doc"), Help: sf.Tag.Get("help"), Kind: Kind(sf.Tag.Get("is")), Default: sf.Tag.Get("default"),
 			Start: sf.Tag.Get("start"), Log: sf.Tag.Get("log"), Button: sf.Tag.Get("button"), Faint: sf.Tag.Get("faint"), Eg: sf.Tag.Get("eg"), Empty: sf.Tag.Get("empty"), To: sf.Tag.Get("to"), More: sf.Tag.Get("more"),
 			OneOf: append([]string(nil), strings.Fields(sf.Tag.Get("oneof"))...), Texts: strings.Split(sf.Tag.Get("texts"), "|"),
 			Heading: sf.Tag.Get("table"), Flag: sf.Tag.Get("flag"), Until: sf.Tag.Get("until"), hidden: strings.Fields(hide), Omit: option == "omitempty" || option == "omitzero", index: sf.Index, of: sf.Type, min: math.MinInt64, Max: math.MaxInt64,
@@ -133,7 +135,8 @@ func fieldsOf(of reflect.Type) (list []Field) {
 		f.Optional = sf.Type.Kind() == reflect.Pointer
 		f.Form = cmp.Or(f.Form, name)
 		f.Label, f.Kind = cmp.Or(f.Label, labelOf(name)), cmp.Or(f.Kind, kindOf(sf.Type))
-		f.Heading, f.Flag = cmp.Or(f.Heading, strings.ToUpper(spaced(name))), cmp.Or(f.Flag, strings.ReplaceAll(name, "_", "-"))
+		f.Heading, f.Flag = cmp.Or(f.Heading, strings.ToUpper(spaced(name))), cmp.Or(f.Flag, strings.ReplaceAll(strings.TrimPrefix(name, "x-"), "_", "-"))
+		f.Help = cmp.Or(f.Help, f.Doc)
 		for tag, to := range map[string]*int64{"min": &f.min, "max": &f.Max} {
 			if text := sf.Tag.Get(tag); text != "" {
 				n, err := strconv.ParseInt(text, 10, 64)

@@ -84,16 +84,16 @@ var ListExchanges = operate.Define(operate.Op{
 
 // NewExchange is an exchange to be declared. The fields that are arguments have their names.
 type NewExchange struct {
-	Exchange   string        `json:"exchange" form:"name" label:"Name" need:"page" log:"exchange"`
+	Exchange   string        `json:"exchange" hide:"command" form:"name" label:"Name" need:"page" log:"exchange"`
 	VHost      string        `json:"vhost" start:"/"`
-	Type       string        `json:"type" default:"direct" start:"topic" oneof:"topic direct fanout headers x-delayed-message" texts:"topic: patterns of words, such as orders.*.eu|direct: exactly the key|fanout: to all that are bound|headers: by the headers|x-delayed-message: holds messages back first" any:""`
-	Delayed    string        `json:"x-delayed-type" label:"Routes as" oneof:"topic direct fanout headers" faint:"–" doc:"Only for x-delayed-message."`
-	Alternate  string        `json:"alternate-exchange" label:"Alternate exchange" doc:"For messages that it cannot route."`
-	TTL        *int64        `json:"x-message-ttl" label:"Time to live" is:"span" doc:"The longest for messages that it routes: in ms, or as 90s, 10m or 24h."`
-	Durable    bool          `json:"durable" label:"survives a restart" start:"1"`
-	AutoDelete bool          `json:"auto_delete" label:"is deleted with its last binding"`
-	Internal   bool          `json:"internal" label:"takes messages from exchanges only"`
-	Arguments  operate.Table `json:"arguments" label:"Other arguments" doc:"A JSON object."`
+	Type       string        `json:"type" help:"direct, fanout, topic or headers" default:"direct" start:"topic" oneof:"topic direct fanout headers x-delayed-message" texts:"topic: patterns of words, such as orders.*.eu|direct: exactly the key|fanout: to all that are bound|headers: by the headers|x-delayed-message: holds messages back first" any:""`
+	Delayed    string        `json:"x-delayed-type" hide:"command" label:"Routes as" oneof:"topic direct fanout headers" faint:"–" doc:"Only for x-delayed-message."`
+	Alternate  string        `json:"alternate-exchange" help:"exchange for messages that no binding takes" label:"Alternate exchange" doc:"For messages that it cannot route."`
+	TTL        *int64        `json:"x-message-ttl" hide:"command" label:"Time to live" is:"span" doc:"The longest for messages that it routes: in ms, or as 90s, 10m or 24h."`
+	Durable    bool          `json:"durable" help:"keep it over a restart" label:"survives a restart" start:"1"`
+	AutoDelete bool          `json:"auto_delete" help:"delete it with its last binding" label:"is deleted with its last binding"`
+	Internal   bool          `json:"internal" help:"take messages from other exchanges only" label:"takes messages from exchanges only"`
+	Arguments  operate.Table `json:"arguments" hide:"command" label:"Other arguments" doc:"A JSON object."`
 }
 
 // DeclareExchange makes an exchange, or finds one that was declared like this. Errors: the broker's, 406 for one with other properties.

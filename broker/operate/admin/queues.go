@@ -8,26 +8,26 @@ import (
 	"curfew/broker/operate"
 )
 
-// NewQueue is a queue to be declared. The fields that are arguments have their names.
+// NewQueue is a queue to be declared. The fields that are arguments have their names, at least in forms.
 type NewQueue struct {
-	Queue       string        `json:"queue" form:"name" label:"Name" need:"page"`
+	Queue       string        `json:"queue" hide:"command" form:"name" label:"Name" need:"page"`
 	VHost       string        `json:"vhost" start:"/"`
-	Type        string        `json:"x-queue-type" label:"Type" start:"classic" oneof:"classic quorum" texts:"classic|quorum: counts deliveries and limits them" any:""`
-	TTL         *int64        `json:"x-message-ttl" label:"Time to live" is:"span" doc:"For its messages, in ms, or as 90s, 10m or 24h. Empty: as long as each message says."`
-	DeadLetters string        `json:"dead_letters" label:"Dead letters go" oneof:"exchange queue" faint:"nowhere: they are dropped" texts:"to the exchange below|to a dead-letter queue of its own" doc:"Messages that expire, are rejected or do not fit."`
-	Exchange    string        `json:"dead-letter-exchange" form:"x-dead-letter-exchange" label:"Dead-letter exchange" doc:"Empty: the default exchange, which routes to the queue named by the key."`
-	Key         string        `json:"x-dead-letter-routing-key" label:"Dead-letter key" doc:"Empty: the message's own."`
-	Durable     bool          `json:"durable" label:"survives a restart" start:"1"`
-	AutoDelete  bool          `json:"auto_delete" label:"is deleted with its last consumer"`
-	Single      bool          `json:"x-single-active-consumer" label:"has one active consumer"`
-	Length      *int64        `json:"x-max-length" label:"Most messages" more:"Limits and other arguments"`
-	Bytes       *int64        `json:"x-max-length-bytes" label:"Most bytes" more:"Limits and other arguments"`
-	Overflow    string        `json:"x-overflow" label:"Beyond the limit" oneof:"reject-publish reject-publish-dlx" any:"" faint:"the oldest message is dropped" texts:"new messages are refused|new messages are dead-lettered" more:"Limits and other arguments"`
-	Deliveries  *int64        `json:"x-delivery-limit" label:"Most deliveries" doc:"For quorum queues." more:"Limits and other arguments"`
-	Priority    *int64        `json:"x-max-priority" label:"Highest priority" doc:"1 to 255." more:"Limits and other arguments"`
-	Expires     *int64        `json:"x-expires" label:"Expires unused after" is:"span" doc:"In ms, or as 90s, 10m or 24h." more:"Limits and other arguments"`
-	Lock        *int64        `json:"x-lock-duration" label:"Deliveries are locked for" is:"span" doc:"In ms, or as 90s, 10m or 24h. Then they go back to the queue." more:"Limits and other arguments"`
-	Arguments   operate.Table `json:"arguments" label:"Other arguments" doc:"A JSON object, for example {\"x-auto-delete-on-idle\": 3600000}." more:"Limits and other arguments"`
+	Type        string        `json:"x-queue-type" flag:"type" help:"classic (the default) or quorum" label:"Type" start:"classic" oneof:"classic quorum" texts:"classic|quorum: counts deliveries and limits them" any:""`
+	TTL         *int64        `json:"x-message-ttl" flag:"ttl" help:"time to live of its messages, such as 30s" label:"Time to live" is:"span" doc:"For its messages, in ms, or as 90s, 10m or 24h. Empty: as long as each message says."`
+	DeadLetters string        `json:"dead_letters" hide:"command" label:"Dead letters go" oneof:"exchange queue" faint:"nowhere: they are dropped" texts:"to the exchange below|to a dead-letter queue of its own" doc:"Messages that expire, are rejected or do not fit."`
+	Exchange    string        `json:"dead-letter-exchange" flag:"dlx" help:"exchange that its dead letters go to" form:"x-dead-letter-exchange" label:"Dead-letter exchange" doc:"Empty: the default exchange, which routes to the queue named by the key."`
+	Key         string        `json:"x-dead-letter-routing-key" flag:"dlk" help:"routing key of its dead letters (default: their own)" label:"Dead-letter key" doc:"Empty: the message's own."`
+	Durable     bool          `json:"durable" help:"keep it over a restart" label:"survives a restart" start:"1"`
+	AutoDelete  bool          `json:"auto_delete" help:"delete it with its last consumer" label:"is deleted with its last consumer"`
+	Single      bool          `json:"x-single-active-consumer" help:"one consumer at a time receives messages" label:"has one active consumer"`
+	Length      *int64        `json:"x-max-length" help:"the most ready messages" label:"Most messages" more:"Limits and other arguments"`
+	Bytes       *int64        `json:"x-max-length-bytes" help:"the most bytes of ready messages" label:"Most bytes" more:"Limits and other arguments"`
+	Overflow    string        `json:"x-overflow" help:"beyond that: drop-head (the default), reject-publish or reject-publish-dlx" label:"Beyond the limit" oneof:"reject-publish reject-publish-dlx" any:"" faint:"the oldest message is dropped" texts:"new messages are refused|new messages are dead-lettered" more:"Limits and other arguments"`
+	Deliveries  *int64        `json:"x-delivery-limit" help:"how often a message may be delivered again" label:"Most deliveries" doc:"For quorum queues." more:"Limits and other arguments"`
+	Priority    *int64        `json:"x-max-priority" help:"its highest priority" label:"Highest priority" doc:"1 to 255." more:"Limits and other arguments"`
+	Expires     *int64        `json:"x-expires" help:"delete the queue when it has not been used for this time" label:"Expires unused after" is:"span" doc:"In ms, or as 90s, 10m or 24h." more:"Limits and other arguments"`
+	Lock        *int64        `json:"x-lock-duration" hide:"command" label:"Deliveries are locked for" is:"span" doc:"In ms, or as 90s, 10m or 24h. Then they go back to the queue." more:"Limits and other arguments"`
+	Arguments   operate.Table `json:"arguments" hide:"command" label:"Other arguments" doc:"A JSON object, for example {\"x-auto-delete-on-idle\": 3600000}." more:"Limits and other arguments"`
 }
 
 // DeclareQueue makes a queue, or finds one that was declared like this. Errors: the broker's, 406 for a queue with other properties.

@@ -191,19 +191,19 @@ func (a *API) AddFlags(c *cobra.Command, op *operate.Op) {
 		}
 		switch f.Kind {
 		case operate.Flag:
-			c.Flags().BoolP(name, letter, false, f.Doc)
+			c.Flags().BoolP(name, letter, f.Start != "", f.Help)
 		case operate.Number:
 			n, _ := strconv.ParseInt(f.Default+f.Start, 10, 64)
-			c.Flags().Int64P(name, letter, n, f.Doc)
+			c.Flags().Int64P(name, letter, n, f.Help)
 		case operate.Fraction:
-			c.Flags().Float64P(name, letter, 0, f.Doc)
+			c.Flags().Float64P(name, letter, 0, f.Help)
 		case operate.Password:
 			c.Flags().String("new-password-file", "", "file with the user's password (default standard input)")
 			if op.Field("tags") != nil {
 				c.Flags().Bool("no-password", false, "allow login only by certificate, not by password")
 			}
 		default:
-			c.Flags().StringP(name, letter, f.Default, f.Doc)
+			c.Flags().StringP(name, letter, f.Default, f.Help)
 			if len(f.OneOf) > 0 {
 				Offers(c, name, f.OneOf...)
 			}

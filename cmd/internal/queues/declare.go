@@ -9,10 +9,11 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"curfew/broker/operate"
+	"curfew/broker/operate/admin"
 	"curfew/cmd/internal/cli"
 )
 
@@ -137,129 +138,79 @@ func isMissing(err error) bool {
 	return errors.As(err, &failed) && failed.Status == http.StatusNotFound
 }
 
-// queueFlags are the flags of declare queue, except for --arg.
-type queueFlags struct {
-	kind, dlx, dlk, dlq, overflow  string
-	ttl, expires                   time.Duration
-	maxLength, maxBytes            int64
-	maxPriority, deliveryLimit     int64
-	arguments                      []string
-	durable, autoDelete, singleton bool
-}
-
 // DeclareQueue is curfew declare queue, or as "declare" curfew queue declare.
 func DeclareQueue(a *cli.API, name string) *cobra.Command {
-	d, words := &declarer{a}, "declare queue"
+	c, words := (&declarer{a}).command(admin.DeclareQueue.Op, name, "a queue", a.Queues), "declare queue"
 	if name == "declare" {
 		words = "queue declare"
 	}
-	var q queueFlags
-	c := &cobra.Command{
-		Use:   name + " <queue>",
-		Short: "Declare a queue",
-		Example: fmt.Sprintf(`  curfew %[1]s orders --ttl 30s --dlq orders.dead
-  curfew %[1]s audit --type quorum --max-length 10000 --arg x-overflow=reject-publish`, words),
-		Args: cli.Exactly(1, "a queue"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			arguments, err := q.all(cmd)
-			if err != nil {
-				return err
-			}
-			want := declaration{Durable: q.durable, AutoDelete: q.autoDelete, Arguments: arguments}
-			return d.declare(cmd, fmt.Sprintf("queue %q", args[0]), cli.Path("queues", d.VHost, args[0]), &want)
-		},
-		ValidArgsFunction: cli.Arguments(d.Queues),
-	}
-	f := c.Flags()
-	f.StringVar(&q.kind, "type", "", "classic (the default) or quorum")
-	f.DurationVar(&q.ttl, "ttl", 0, "time to live of its messages, such as 30s")
-	f.DurationVar(&q.expires, "expires", 0, "delete the queue when it has not been used for this time")
-	f.StringVar(&q.dlq, "dlq", "", "queue that its dead letters go to, by the default exchange")
-	f.StringVar(&q.dlx, "dlx", "", "exchange that its dead letters go to")
-	f.StringVar(&q.dlk, "dlk", "", "routing key of its dead letters (default: their own)")
-	f.Int64Var(&q.maxLength, "max-length", 0, "the most ready messages")
-	f.Int64Var(&q.maxBytes, "max-length-bytes", 0, "the most bytes of ready messages")
-	f.StringVar(&q.overflow, "overflow", "", "beyond that: drop-head (the default), reject-publish or reject-publish-dlx")
-	f.Int64Var(&q.maxPriority, "max-priority", 0, "its highest priority")
-	f.Int64Var(&q.deliveryLimit, "delivery-limit", 0, "how often a message may be delivered again")
-	f.BoolVar(&q.singleton, "single-active-consumer", false, "one consumer at a time receives messages")
-	f.BoolVar(&q.durable, "durable", true, "keep it over a restart")
-	f.BoolVar(&q.autoDelete, "auto-delete", false, "delete it with its last consumer")
-	f.StringArrayVar(&q.arguments, "arg", nil, "an argument as "+cli.PairsHelp)
-	cli.Offers(c, "type", "classic", "quorum")
-	cli.Offers(c, "overflow", "drop-head", "reject-publish", "reject-publish-dlx")
-	cli.OffersBy(c, "dlq", d.Queues)
-	cli.OffersBy(c, "dlx", d.Exchanges)
+	c.Example = fmt.Sprintf(`  curfew %[1]s orders --ttl 30s --dlq orders.dead
+  curfew %[1]s audit --type quorum --max-length 10000 --arg x-overflow=reject-publish`, words)
+	c.Flags().String("dlq", "", "queue that its dead letters go to, by the default exchange")
+	cli.OffersBy(c, "dlq", a.Queues)
+	cli.OffersBy(c, "dlx", a.Exchanges)
 	return c
 }
 
-// all are the arguments of the queue.
-func (q *queueFlags) all(cmd *cobra.Command) (map[string]any, error) {
-	arguments, err := cli.Pairs("--arg", q.arguments)
-	if err != nil {
-		return nil, err
-	}
-	if q.dlq != "" && (q.dlx != "" || q.dlk != "") {
-		return nil, cli.Usagef("use either --dlq (a queue) or --dlx and --dlk (an exchange and a routing key), not both")
-	}
-	given := map[string]any{
-		"type": q.kind, "ttl": q.ttl.Milliseconds(), "expires": q.expires.Milliseconds(), "dlx": q.dlx, "dlk": q.dlk, "max-length": q.maxLength,
-		"max-length-bytes": q.maxBytes, "overflow": q.overflow, "max-priority": q.maxPriority, "delivery-limit": q.deliveryLimit, "single-active-consumer": q.singleton,
-	}
-	for flag, v := range given {
-		if cmd.Flags().Changed(flag) {
-			name := argumentNames[flag]
-			if name == "" {
-				name = "x-" + flag
-			}
-			if _, twice := arguments[name]; twice {
-				return nil, cli.Usagef("--%s and --arg %s are the same: use one", flag, name)
-			}
-			arguments[name] = v
-		}
-	}
-	if q.dlq != "" {
-		arguments["x-dead-letter-exchange"], arguments["x-dead-letter-routing-key"] = "", q.dlq
-	}
-	return arguments, nil
-}
-
-// argumentNames are the names of arguments that are not the flag's with x- in front.
-var argumentNames = map[string]string{
-	"type": "x-queue-type", "ttl": "x-message-ttl", "dlx": "x-dead-letter-exchange", "dlk": "x-dead-letter-routing-key",
-}
-
 func (d *declarer) exchange() *cobra.Command {
-	var want declaration
-	var alternate string
-	var arguments []string
-	c := &cobra.Command{
-		Use:   "exchange <exchange>",
-		Short: "Declare an exchange",
-		Example: `  curfew declare exchange events --type topic
-  curfew declare exchange events --type topic --alternate-exchange unrouted`,
-		Args: cli.Exactly(1, "an exchange"),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if want.Arguments, err = cli.Pairs("--arg", arguments); err != nil {
-				return err
-			}
-			if alternate != "" {
-				want.Arguments["alternate-exchange"] = alternate
-			}
-			return d.declare(cmd, fmt.Sprintf("exchange %q", args[0]), cli.Path("exchanges", d.VHost, args[0]), &want)
-		},
-		ValidArgsFunction: cli.Arguments(d.Exchanges),
-	}
-	f := c.Flags()
-	f.StringVar(&want.Type, "type", "direct", strings.Join(kinds[:3], ", ")+" or "+kinds[3])
-	f.BoolVar(&want.Durable, "durable", true, "keep it over a restart")
-	f.BoolVar(&want.AutoDelete, "auto-delete", false, "delete it with its last binding")
-	f.BoolVar(&want.Internal, "internal", false, "take messages from other exchanges only")
-	f.StringVar(&alternate, "alternate-exchange", "", "exchange for messages that no binding takes")
-	f.StringArrayVar(&arguments, "arg", nil, "an argument as "+cli.PairsHelp)
-	cli.Offers(c, "type", kinds...)
+	c := d.command(admin.DeclareExchange.Op, "exchange", "an exchange", d.Exchanges)
+	c.Example = `  curfew declare exchange events --type topic
+  curfew declare exchange events --type topic --alternate-exchange unrouted`
 	cli.OffersBy(c, "alternate-exchange", d.Exchanges)
 	return c
 }
 
-var kinds = []string{"direct", "fanout", "topic", "headers"}
+// command is one that declares what an operation makes. The operation's fields are its flags, and --arg is for other arguments.
+func (d *declarer) command(op *operate.Op, name, what string, names cobra.CompletionFunc) *cobra.Command {
+	c := &cobra.Command{
+		Use:   name + " <" + op.Noun + ">",
+		Short: op.Title,
+		Args:  cli.Exactly(1, what),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			want, err := d.wanted(cmd, op)
+			if err != nil {
+				return err
+			}
+			return d.declare(cmd, fmt.Sprintf("%s %q", op.Noun, args[0]), cli.Path(op.Noun+"s", d.VHost, args[0]), want)
+		},
+		ValidArgsFunction: cli.Arguments(names),
+	}
+	d.AddFlags(c, op)
+	c.Flags().StringArray("arg", nil, "an argument as "+cli.PairsHelp)
+	return c
+}
+
+// wanted is the declaration by the flags of a command. Fields with a dash in their names are arguments.
+func (d *declarer) wanted(cmd *cobra.Command, op *operate.Op) (*declaration, error) {
+	flags := cmd.Flags()
+	pairs, _ := flags.GetStringArray("arg")
+	arguments, err := cli.Pairs("--arg", pairs)
+	if err != nil {
+		return nil, err
+	}
+	values, err := d.Values(cmd, op, nil)
+	if err != nil {
+		return nil, err
+	}
+	if queue, _ := flags.GetString("dlq"); queue != "" {
+		if flags.Changed("dlx") || flags.Changed("dlk") {
+			return nil, cli.Usagef("use either --dlq (a queue) or --dlx and --dlk (an exchange and a routing key), not both")
+		}
+		arguments["x-dead-letter-exchange"], arguments["x-dead-letter-routing-key"] = "", queue
+	}
+	for name, v := range values {
+		f := op.Field(name)
+		if _, twice := arguments[f.Form]; twice {
+			return nil, cli.Usagef("--%s and --arg %s are the same: use one", f.Flag, f.Form)
+		}
+		if strings.Contains(f.Form, "-") {
+			arguments[f.Form] = v
+		}
+	}
+	want := &declaration{Arguments: arguments}
+	want.Type, _ = values["type"].(string)
+	want.Durable, _ = flags.GetBool("durable")
+	want.AutoDelete, _ = flags.GetBool("auto-delete")
+	want.Internal, _ = flags.GetBool("internal")
+	return want, nil
+}
