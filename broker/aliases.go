@@ -55,7 +55,6 @@ type (
 	Consumer     = delivery.Consumer
 	Delivery     = delivery.Delivery
 	Numbered     = delivery.Numbered
-	Due          = delivery.Due
 	Held         = delivery.Held
 	LockHolder   = delivery.LockHolder
 	MessageStats = delivery.MessageStats

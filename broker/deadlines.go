@@ -82,11 +82,11 @@ func (d Deadlines) ExpireOverdue() (n int) {
 		refs = refs[:0]
 	}
 	for _, q := range d.b.registry.Queues() {
-		q.EachDue(func(due delivery.Due) {
-			if due.Ref.Deadline > now {
+		q.EachDue(func(ref deadline.Ref) {
+			if ref.Deadline > now {
 				return
 			}
-			if refs = append(refs, due.Ref); len(refs) == cap(refs) {
+			if refs = append(refs, ref); len(refs) == cap(refs) {
 				flush()
 			}
 		})
@@ -126,7 +126,7 @@ func (d Deadlines) Snapshot(ctx context.Context, fn func([]deadline.Ref) error) 
 	page := make([]deadline.Ref, 0, delivery.PageSize)
 	for _, q := range d.b.registry.Queues() {
 		for from, more := queue.Seq(0), true; more; {
-			page, from, more = q.Deadlines(from, page[:0])
+			page, from, more = q.Deadlines(from, page[:0], true)
 			if err := ctx.Err(); err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/queue"
 )
 
@@ -22,11 +23,10 @@ func TestEachDueAndLook(t *testing.T) {
 	x.publish("", "q", "low", "60000", nil)
 	x.p.Flush(nil)
 	var bodies []string
-	q.EachDue(func(d broker.Due) {
-		m, ok := q.BrowseOne(queue.Seq(d.Ref.Seq), 3)
+	q.EachDue(func(d deadline.Ref) {
+		m, ok := q.BrowseOne(queue.Seq(d.Seq), 3)
 		assert.True(t, ok)
-		assert.Equal(t, d.Ref, q.Ref(&m))
-		assert.Equal(t, queue.Ready, d.State)
+		assert.Equal(t, d, q.Ref(&m))
 		bodies = append(bodies, string(m.Message.Body))
 	})
 	assert.Equal(t, []string{"hig", "low"}, bodies)

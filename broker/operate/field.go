@@ -79,7 +79,6 @@ type Field struct {
 	Own, Omit                   bool // Omit: it is left out where it has nothing
 	Optional                    bool // it is a pointer
 	Empty, To                   string
-	bounded                     bool
 	min, Max                    int64
 	hidden                      []string
 	index                       []int
@@ -143,7 +142,7 @@ func fieldsOf(of reflect.Type) (list []Field) {
 				if err != nil {
 					panic("operate: " + of.Name() + "." + sf.Name + ": " + err.Error())
 				}
-				*to, f.bounded = n, true
+				*to = n
 			}
 		}
 		list = append(list, f)

@@ -40,10 +40,6 @@ type group struct {
 	taken     map[*turn]struct{}   // leases that are held here, or being tried for
 }
 
-func newGroup(name string) *group {
-	return &group{members: []string{name}, since: time.Now(), taken: make(map[*turn]struct{}), letGo: make(map[string]string), seenUntil: make(map[string]time.Time)}
-}
-
 // join changes to another group in Redis, and returns the last one.
 func (g *group) join(next *lease.Group) (last *lease.Group) {
 	g.mu.Lock()

@@ -150,7 +150,7 @@ func newPrimary(o Options, rabbitmq source) *Primary {
 	p.newKeeper = func(o keeper.Options) (queueKeeper, error) { return keeper.New(o) }
 	p.newDelay = func(o delay.Options) (queueKeeper, error) { return delay.New(o) }
 	p.newWatch = func(w observe.Options) observer { return observe.New(w) }
-	p.group = newGroup(p.name)
+	p.group = &group{members: []string{p.name}, since: p.started, taken: make(map[*turn]struct{}), letGo: make(map[string]string), seenUntil: make(map[string]time.Time)}
 	p.observing.p = p
 	return p
 }

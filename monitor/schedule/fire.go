@@ -240,7 +240,7 @@ func askAgain(dueAt, nowAt deadline.Instant) deadline.Instant {
 // in every store.
 func (f *firing) settle(ctx context.Context) error {
 	if f.m.redis != nil {
-		f.m.redis.settle(f.done, f.held)
+		f.m.redis.put(pending{remove: f.done, later: f.held})
 		if err := f.settleDue(ctx); err != nil {
 			return err
 		}

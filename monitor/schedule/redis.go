@@ -277,11 +277,6 @@ func (r *redisSchedule) remove(ctx context.Context, shadows []deadline.Ref) erro
 	return nil
 }
 
-// settle removes done from Redis and gives held a later score there.
-func (r *redisSchedule) settle(done []deadline.Ref, held []scheduler.Later) {
-	r.put(pending{remove: done, later: held})
-}
-
 func (r *redisSchedule) put(more pending) {
 	dropped, full := r.writer.put(more)
 	if dropped > 0 {

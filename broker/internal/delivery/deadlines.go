@@ -12,39 +12,22 @@ import (
 // PageSize is how many entries of a queue are read under one lock.
 const PageSize = 1024
 
-// Due is a queued message's deadline.
-type Due struct {
-	Ref   deadline.Ref
-	State queue.State
-}
-
 // EachDue calls fn with the deadline of each message in the queue that has one, in the
 // order of delivery. No lock is held during the call. Messages that enter or leave during the
 // walk may be missing.
-func (q *Queue) EachDue(fn func(Due)) {
-	page := make([]Due, 0, PageSize)
+func (q *Queue) EachDue(fn func(deadline.Ref)) {
+	page := make([]deadline.Ref, 0, PageSize)
 	for from, more := queue.Seq(0), true; more; {
-		page, from, more = q.deadlinesPage(from, page[:0])
-		for _, d := range page {
-			fn(d)
+		page, from, more = q.Deadlines(from, page[:0], false)
+		for _, ref := range page {
+			fn(ref)
 		}
 	}
 }
 
-func (q *Queue) deadlinesPage(from queue.Seq, page []Due) (_ []Due, next queue.Seq, more bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	next, more = q.pageLocked(from, func(seq queue.Seq, m queue.Message, state queue.State) {
-		if m.ExpiresAt != 0 {
-			page = append(page, Due{q.refOf(seq, m.ExpiresAt), state})
-		}
-	})
-	return page, next, more
-}
-
 // pageLocked calls fn with the messages of one page, from a sequence number on, and returns
 // where the next page begins. After a purge that is not finished, a page is empty.
-func (q *Queue) pageLocked(from queue.Seq, fn func(queue.Seq, queue.Message, queue.State)) (next queue.Seq, more bool) {
+func (q *Queue) pageLocked(from queue.Seq, fn func(queue.Seq, queue.Message)) (next queue.Seq, more bool) {
 	if q.core.Sweeping() { // only then are all messages seen
 		s := q.env.Begin()
 		s.ReadClock()
@@ -53,13 +36,13 @@ func (q *Queue) pageLocked(from queue.Seq, fn func(queue.Seq, queue.Message, que
 		return from, true
 	}
 	seen := 0
-	q.core.Each(from, func(seq queue.Seq, m queue.Message, state queue.State) bool {
+	q.core.Each(from, func(seq queue.Seq, m queue.Message, _ queue.State) bool {
 		if seen == PageSize {
 			next, more = seq, true
 			return false
 		}
 		seen++
-		fn(seq, m, state)
+		fn(seq, m)
 		return true
 	})
 	return next, more
@@ -78,17 +61,17 @@ func (q *messages) Track(refs, kept []deadline.Ref) []deadline.Ref {
 	return kept
 }
 
-// Deadlines reads a page of the queue's deadlines from a sequence number on, and tracks them.
-func (q *Queue) Deadlines(from queue.Seq, page []deadline.Ref) (_ []deadline.Ref, next queue.Seq, more bool) {
+// Deadlines reads a page of the queue's deadlines from a sequence number on. track: it tracks them.
+func (q *Queue) Deadlines(from queue.Seq, page []deadline.Ref, track bool) (_ []deadline.Ref, next queue.Seq, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	next, more = q.pageLocked(from, func(seq queue.Seq, m queue.Message, _ queue.State) {
+	next, more = q.pageLocked(from, func(seq queue.Seq, m queue.Message) {
 		if m.ExpiresAt != 0 {
 			page = append(page, q.refOf(seq, m.ExpiresAt))
 		}
 	})
-	for _, ref := range page {
-		q.core.Track(queue.Seq(ref.Seq), ref.Deadline)
+	for i := 0; track && i < len(page); i++ {
+		q.core.Track(queue.Seq(page[i].Seq), page[i].Deadline)
 	}
 	return page, next, more
 }
@@ -100,7 +83,7 @@ func (q *Queue) LaterThan(from queue.Seq, page []deadline.Ref, ttlMillis int64, 
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	to = q.env.Clock.Stamp().AddMillis(deadline.Millis(ttlMillis))
-	next, more = q.pageLocked(from, func(seq queue.Seq, m queue.Message, _ queue.State) {
+	next, more = q.pageLocked(from, func(seq queue.Seq, m queue.Message) {
 		if m.ExpiresAt == 0 || m.ExpiresAt > to && precedence != policy.MessageFirst {
 			page = append(page, q.refOf(seq, m.ExpiresAt))
 		}

@@ -97,10 +97,10 @@ var ListDeadlines = operate.Define(operate.Op{
 		}
 		one := QueueDeadlines{VHost: from.VHost().Name(), Queue: from.Name()}
 		first := deadline.Instant(0)
-		from.EachDue(func(d broker.Due) {
-			if (before == 0 || d.Ref.Deadline <= before) && (after == 0 || d.Ref.Deadline > after) {
-				if one.Count++; first == 0 || d.Ref.Deadline < first {
-					first = d.Ref.Deadline
+		from.EachDue(func(d deadline.Ref) {
+			if (before == 0 || d.Deadline <= before) && (after == 0 || d.Deadline > after) {
+				if one.Count++; first == 0 || d.Deadline < first {
+					first = d.Deadline
 				}
 				next.keep(due{d, from}, r.Count)
 			}
@@ -111,10 +111,10 @@ var ListDeadlines = operate.Define(operate.Op{
 		}
 	}
 	slices.SortFunc(page.Queues, func(a, b QueueDeadlines) int { return cmp.Or(b.Count-a.Count, cmp.Compare(a.Queue, b.Queue)) })
-	slices.SortFunc(next, func(a, b due) int { return cmp.Compare(a.Ref.Deadline, b.Ref.Deadline) })
+	slices.SortFunc(next, func(a, b due) int { return cmp.Compare(a.Deadline, b.Deadline) })
 	for i := range next {
-		if x, ok := next[i].queue.BrowseOne(queue.Seq(next[i].Ref.Seq), 0); ok { // otherwise it has left
-			page.Items = append(page.Items, deadlineOf(c, next[i].queue, &x, c.Broker.Now() >= next[i].Ref.Deadline))
+		if x, ok := next[i].queue.BrowseOne(queue.Seq(next[i].Seq), 0); ok { // otherwise it has left
+			page.Items = append(page.Items, deadlineOf(c, next[i].queue, &x, c.Broker.Now() >= next[i].Deadline))
 		}
 	}
 	return page, nil
@@ -152,7 +152,7 @@ func queuesWithDeadlines(c *operate.Call, r *DeadlineList) (list []*broker.Queue
 
 // due is a deadline and its queue.
 type due struct {
-	broker.Due
+	deadline.Ref
 	queue *broker.Queue
 }
 
@@ -160,7 +160,7 @@ type due struct {
 type dues []due
 
 func (d dues) Len() int           { return len(d) }
-func (d dues) Less(i, j int) bool { return d[i].Ref.Deadline > d[j].Ref.Deadline }
+func (d dues) Less(i, j int) bool { return d[i].Deadline > d[j].Deadline }
 func (d dues) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
 func (d *dues) Push(x any)        { *d = append(*d, x.(due)) }
 func (d *dues) Pop() any {
@@ -173,7 +173,7 @@ func (d *dues) Pop() any {
 func (d *dues) keep(one due, most int) {
 	if len(*d) < most {
 		heap.Push(d, one)
-	} else if most > 0 && one.Ref.Deadline < (*d)[0].Ref.Deadline {
+	} else if most > 0 && one.Deadline < (*d)[0].Deadline {
 		(*d)[0] = one
 		heap.Fix(d, 0)
 	}

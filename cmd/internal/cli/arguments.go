@@ -26,17 +26,7 @@ func noneOrVerb(cmd *cobra.Command, args []string) error {
 }
 
 // Exactly checks that a command gets n arguments. names describes them.
-func Exactly(n int, names string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) == 0 && n > 0:
-			return Usagef("%s takes %s", cmd.CommandPath(), names)
-		case len(args) != n:
-			return Usagef("%s takes %s, got %q", cmd.CommandPath(), names, args)
-		}
-		return nil
-	}
-}
+func Exactly(n int, names string) cobra.PositionalArgs { return Between(n, n, names) }
 
 // Between checks that a command gets at least and at most a number of arguments. names describes them.
 func Between(least, most int, names string) cobra.PositionalArgs {

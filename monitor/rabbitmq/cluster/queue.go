@@ -74,9 +74,6 @@ type Consumer struct {
 // lower. False: the queue sets no limit.
 func (q *Queue) TTLMillis() (deadline.Millis, bool) { return q.shortest("message-ttl") }
 
-// Expires is after how long without use the queue itself is deleted.
-func (q *Queue) Expires() (deadline.Millis, bool) { return q.shortest("expires") }
-
 // MaxLength is how many ready messages it may hold.
 func (q *Queue) MaxLength() (int64, bool) { return q.lowest("max-length") }
 
@@ -122,7 +119,7 @@ func (q *Queue) DeliveryLimit(f queuefacts.Family) (int64, bool) {
 
 // Settings returns what decides whether the queue's messages may be held.
 func (q *Queue) Settings() queuefacts.Settings {
-	_, expires := q.Expires()
+	_, expires := q.shortest("expires")
 	_, length := q.MaxLength()
 	_, bytes := q.MaxLengthBytes()
 	single, _ := q.Arguments["x-single-active-consumer"].(bool)

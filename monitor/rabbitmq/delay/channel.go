@@ -118,7 +118,7 @@ func (s *session) take(c *channel, tag uint64, m *message) {
 		k.core.deliver(k.o.Now(), c, tag, m)
 	}
 	k.mu.Unlock()
-	k.signal()
+	deadline.Wake(k.wake)
 }
 
 // lost drops what a channel held: RabbitMQ has closed it, or cancelled its consumer, or drop has.
@@ -147,7 +147,7 @@ func (s *session) drop(c *channel) {
 	k.mu.Unlock()
 	if !was {
 		c.line.close()
-		k.signal()
+		deadline.Wake(k.wake)
 	}
 }
 

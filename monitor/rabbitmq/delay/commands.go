@@ -65,7 +65,7 @@ func (k *Keeper) Reschedule(id string, in time.Duration) Outcome {
 func (k *Keeper) do(change func(*core, deadline.Instant) Outcome) Outcome {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	defer k.signal()
+	defer deadline.Wake(k.wake)
 	return change(k.core, k.o.Now())
 }
 

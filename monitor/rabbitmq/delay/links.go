@@ -16,6 +16,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"go.uber.org/zap"
 
+	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/keeper"
 )
 
@@ -263,7 +264,7 @@ func (s *session) publishTombstone(tombstone *held) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	defer k.signal()
+	defer deadline.Wake(k.wake)
 	switch {
 	case s.refused != nil:
 		tombstone.tell(false)

@@ -10,6 +10,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"go.uber.org/zap"
 
+	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/queuefacts"
 )
@@ -147,13 +148,6 @@ func (s *session) connectAMQP10() {
 	}
 	s.amqp10, s.aside = true, s.retries == nil && s.hasTimeout()
 	s.k.trouble("engine", "", 0)
-}
-
-func (k *Keeper) signal() {
-	select {
-	case k.wake <- struct{}{}:
-	default:
-	}
 }
 
 // run writes what the core decides.
@@ -351,7 +345,7 @@ func (s *session) look() {
 			k.lookedAt, k.ready = k.o.Now(), found.Messages
 			if nothing && found.Messages == 0 && k.core.caughtUp && len(k.core.aside) == 0 && !k.core.asideAt.After(since) {
 				k.core.nothingAside()
-				k.signal()
+				deadline.Wake(k.wake)
 			}
 			k.mu.Unlock()
 		}

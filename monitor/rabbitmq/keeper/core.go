@@ -93,7 +93,7 @@ type core struct {
 
 func newCore(cfg config, now deadline.Instant) *core {
 	c := &core{cfg: cfg, rolls: rolls{next: never}, aside: aside{span: firstAside}}
-	c.line = newLine(now, &c.given)
+	c.line = line{started: now, byID: map[uint32]*stretch{}, nextID: 1, nextKey: 1, given: &c.given}
 	c.enter(now, Observing, reason{Connection, "not connected"})
 	return c
 }

@@ -140,9 +140,6 @@ func (g *givenBack) doubt(since deadline.Instant) {
 	}
 }
 
-// forget drops everything known about a queue that is gone.
-func (g *givenBack) forget() { *g = givenBack{expired: g.expired} }
-
 // remember takes in what another keeper, or an earlier Run, knew.
 func (g *givenBack) remember(now deadline.Instant, shadows []Shadow) {
 	for _, s := range shadows {

@@ -59,10 +59,6 @@ type line struct {
 	gone  int    // consumers that no longer hold anything and that a quorum queue may still count: it takes messages back in its own time
 }
 
-func newLine(now deadline.Instant, given *givenBack) line {
-	return line{started: now, byID: map[uint32]*stretch{}, nextID: 1, nextKey: 1, given: given}
-}
-
 // do adds a command that may change the number of consumers.
 func (l *line) do(cmd command) {
 	l.epoch++

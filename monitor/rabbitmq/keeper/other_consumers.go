@@ -267,7 +267,7 @@ func (c *core) lookFailed(now deadline.Instant, why failure, text string) {
 // forgetQueue drops all that is known: the queue was deleted, and its messages with it.
 func (c *core) forgetQueue(now deadline.Instant) {
 	c.loseAll(now)
-	c.given.forget()
+	c.given = givenBack{expired: c.given.expired}
 	c.ages.caughtUp, c.ages.drained, c.ages.backlog = false, now, 0
 	c.looks.others, c.looks.left, c.looks.anyLeft = 0, 0, false
 	c.restarted, c.stale = false, true

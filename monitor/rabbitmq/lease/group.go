@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -34,7 +35,7 @@ type Report struct {
 
 // NewGroup makes the group of a virtual host. name is the name of this Curfew, for people. It does not connect.
 func NewGroup(client redis.UniversalClient, at Space, name string) *Group {
-	tag := at.group()
+	tag := fmt.Sprintf("{curfew:keep:%s:%s}", url.QueryEscape(at.Cluster), url.QueryEscape(at.VHost)) // begins the keys of the whole virtual host
 	return &Group{client: client, members: tag + ":members", reports: tag + ":reports", let: tag + ":let-go", allowed: tag + ":allowed", token: name + " " + rand.Text()}
 }
 

@@ -22,11 +22,6 @@ func (s Space) prefix(queue string) string {
 	return fmt.Sprintf("{curfew:keep:%s:%s:%s}", url.QueryEscape(s.Cluster), url.QueryEscape(s.VHost), url.QueryEscape(queue))
 }
 
-// group begins the keys of the whole virtual host.
-func (s Space) group() string {
-	return fmt.Sprintf("{curfew:keep:%s:%s}", url.QueryEscape(s.Cluster), url.QueryEscape(s.VHost))
-}
-
 // length is how long a lease is valid unless it is renewed.
 const length = 3 * time.Second
 

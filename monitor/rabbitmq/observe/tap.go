@@ -76,18 +76,10 @@ func (t *tap) read(enter func(*tap, *amqp091.Delivery)) {
 	t.gone.Store(true)
 }
 
-// ended reports whether no more messages arrive: RabbitMQ has closed the tap.
-func (t *tap) ended() bool { return t.gone.Load() }
-
 // waiting returns how many messages have not been delivered to us yet.
 func (t *tap) waiting(c *counter) (int, error) {
 	ready, _, err := c.count(t.name)
 	return ready, err
-}
-
-// close deletes the tap.
-func (t *tap) close() {
-	go t.ch.Close() // it waits for the answer
 }
 
 // counter asks how many messages are ready. It opens a new channel when RabbitMQ has closed

@@ -34,7 +34,7 @@ func (o *Observer) apply(conn *amqp091.Connection, v *View) error {
 			continue
 		}
 		w := o.of(q.Name)
-		if v.Unknown != nil && w.tap != nil && !w.tap.ended() { // the management API did not answer: the earlier facts still count
+		if v.Unknown != nil && w.tap != nil && !w.tap.gone.Load() { // the management API did not answer: the earlier facts still count
 			taps++
 			continue
 		}

@@ -58,7 +58,7 @@ type watched struct {
 // untap closes the tap; the counts are dropped.
 func (w *watched) untap() {
 	if w.tap != nil {
-		w.tap.close()
+		go w.tap.ch.Close() // which deletes it, and waits for the answer
 		w.tap = nil
 	}
 	w.mu.Lock()
@@ -121,7 +121,7 @@ func (w *watched) adjust(conn *amqp091.Connection, q *cluster.Queue, reason stri
 	w.mu.Lock()
 	w.ttl, w.deadLettered = ttl, deadLettered
 	w.mu.Unlock()
-	if w.tap != nil && reason == "" && same && !w.tap.ended() {
+	if w.tap != nil && reason == "" && same && !w.tap.gone.Load() {
 		return nil
 	}
 	if !same {

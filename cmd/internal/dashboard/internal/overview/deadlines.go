@@ -38,7 +38,6 @@ type deadlinesPage struct {
 	MoreQueues    int                 // that are not listed
 	List          []messages.Deadline // the first of them
 	All           string              // URL with all queues; "" if they are shown
-	Refused       bool
 }
 
 // queueDeadlines are the deadlines of a queue.
