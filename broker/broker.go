@@ -251,9 +251,17 @@ func (b *Broker) VHostOf(q *Queue) (*VHost, error) {
 // MaxMessageBytes is the largest body a publish may have.
 func (b *Broker) MaxMessageBytes() int { return b.opts.MaxMessageBytes }
 
-// Commit runs fn once all that was published and settled before the call is as
-// durable as the store's mode promises; at once when nothing is pending.
-func (b *Broker) Commit(fn func(error)) { b.env.Store.Commit(fn) }
+// Commit runs fn once all that was published and settled before the call is as durable as the store's
+// mode promises; at once when nothing is pending. What left a queue to become a dead letter has done so
+// once that has arrived: from are the queues whose dead letters on their way are waited for. fn must not
+// block; it is not called if the broker closes before.
+func (b *Broker) Commit(fn func(error), from ...*Queue) {
+	if len(from) == 0 {
+		b.env.Store.Commit(fn)
+		return
+	}
+	from[0].Letters.After(func() { b.Commit(fn, from[1:]...) })
+}
 
 // clientsPart: clients' unfinished work may take one part in clientsPart of the memory limit.
 const clientsPart = 16

@@ -12,6 +12,16 @@ type Settling struct {
 	Consumer *Consumer
 }
 
+// Rejecting are the queues of settlings that may make dead letters: all but acks.
+func Rejecting(all []Settling) (queues []*Queue) {
+	for i := range all {
+		if x := &all[i]; x.How != Ack && (len(queues) == 0 || queues[len(queues)-1] != x.Queue) {
+			queues = append(queues, x.Queue)
+		}
+	}
+	return queues
+}
+
 // Transact is Flush for a transaction: it enters what was added and then settles. Each
 // queue gets its publishes at once, one queue after another. After a crash, all of it or
 // nothing is found, with two exceptions: dead letters move separately, and of more than

@@ -242,10 +242,10 @@ func (o *Access) version(values ...any) string {
 	return strconv.FormatUint(maphash.Bytes(o.seed, text), 36)
 }
 
-// Commit waits until the changes are as durable as the store makes them.
-func (o *Access) Commit(ctx context.Context) error {
+// Commit waits until the changes are as durable as the store makes them; it is broker.Broker.Commit.
+func (o *Access) Commit(ctx context.Context, from ...*broker.Queue) error {
 	done := make(chan error, 1)
-	o.Broker.Commit(func(err error) { done <- err })
+	o.Broker.Commit(func(err error) { done <- err }, from...)
 	select {
 	case err := <-done:
 		return err

@@ -241,15 +241,12 @@ type GetRequest struct {
 
 // Get takes messages and shows each, as basic.get does; then it settles them. The delivery is valid during the call of show.
 func (o *Operations) Get(ctx context.Context, a Actor, r GetRequest, show func(*broker.Delivery)) error {
-	n, err := o.get(&a, &r, show)
-	if err == nil && n > 0 && (r.NoAck || r.After != broker.PutBack) {
-		err = o.Commit(ctx)
-	}
+	n, err := o.get(ctx, &a, &r, show)
 	o.Record(a, Get, r.Queue, err, zap.Int("messages", n), zap.Bool("requeued", !r.NoAck && r.After == broker.PutBack))
 	return err
 }
 
-func (o *Operations) get(a *Actor, r *GetRequest, show func(*broker.Delivery)) (n int, err error) {
+func (o *Operations) get(ctx context.Context, a *Actor, r *GetRequest, show func(*broker.Delivery)) (n int, err error) {
 	vh, err := o.vhost(a, Get, r.Queue.VHost)
 	if err != nil {
 		return 0, err
@@ -286,5 +283,8 @@ func (o *Operations) get(a *Actor, r *GetRequest, show func(*broker.Delivery)) (
 	if !r.NoAck {
 		q.Settle(r.After, seqs, nil)
 	}
-	return n, nil
+	if n > 0 && (r.NoAck || r.After != broker.PutBack) {
+		err = o.Commit(ctx, q)
+	}
+	return n, err
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -147,8 +146,7 @@ func (s *session10) disposition(m *amqp10.Disposition) error {
 	if m.Last.Set {
 		last = m.Last.Value
 	}
-	how := broker.Release // settled without an outcome: the default outcome
-	acks, outcome := &s.p.c.acks, manage.Outcome{}
+	outcome := manage.Outcome{How: broker.Release} // the default: settled without one
 	switch {
 	case m.State == nil || m.State.Kind == amqp10.StateReceived:
 		if !m.Settled {
@@ -156,38 +154,33 @@ func (s *session10) disposition(m *amqp10.Disposition) error {
 		}
 	case s.p.bus != nil:
 		outcome = manage.OutcomeOf(m.State)
-		if how = outcome.How; !outcome.Plain() {
-			acks.Flush()
-			acks = &deliveries.Batch{Gathers: true}
-		}
 	case m.State.Kind == amqp10.StateAccepted:
-		how = broker.Ack
+		outcome.How = broker.Ack
 	case m.State.Kind == amqp10.StateRejected, m.State.Kind == amqp10.StateModified:
 		if m.State.Kind == amqp10.StateRejected || m.State.UndeliverableHere {
-			how = broker.Reject
+			outcome.How = broker.Reject
 		} else if m.State.DeliveryFailed {
-			how = broker.Requeue
+			outcome.How = broker.Requeue
 		}
 		added, err := convert.Added(m.State.Annotations)
 		if err != nil {
 			return err
 		}
-		if added != nil {
-			acks.Flush()
-			acks = &deliveries.Batch{Gathers: how != broker.Reject, Why: &broker.Rejection{Properties: added, Modified: true}}
-			outcome = manage.Outcome{How: how, Headers: added}
+		if added != nil && outcome.How == broker.Reject {
+			outcome.Why = &broker.Rejection{Properties: added, Modified: true}
+		} else {
+			outcome.Headers = added
 		}
 	case m.State.Kind != amqp10.StateReleased:
 		return amqp.NewException(amqp.NotImplemented, 0, 0, "unknown outcome %#x", m.State.Kind)
 	}
-	err := s.ch.deliveries.SettleRange(acks, how, m.First, last)
-	var refused *amqp.Exception
-	if acks.Gathers {
-		refused, _ = errors.AsType[*amqp.Exception](s.settleAll(acks.Take(), &outcome))
-	}
-	if acks != &s.p.c.acks {
+	acks := &s.p.c.acks
+	if !outcome.Accepts() {
 		acks.Flush()
+		acks = &deliveries.Batch{Gathers: true}
 	}
+	err := s.ch.deliveries.SettleRange(acks, outcome.How, m.First, last)
+	from, refused := s.settleAll(acks, &outcome)
 	lost := err != nil && s.p.bus != nil
 	if err != nil && !lost || m.Settled {
 		return err
@@ -204,6 +197,6 @@ func (s *session10) disposition(m *amqp10.Disposition) error {
 		if err == nil {
 			s.sendUnlessEnded(answer)
 		}
-	})
+	}, from...)
 	return nil
 }

@@ -1,7 +1,7 @@
 package server
 
 import (
-	"cmp"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -205,12 +205,19 @@ func (s *session10) addAll(l *link10, all [][]byte) (numbers []broker.Numbered, 
 	return s.ch.publisher.Numbered(), nil
 }
 
-// settleAll settles deliveries as a client of Service Bus wants, all that it can.
-func (s *session10) settleAll(runs []broker.Settling, o *manage.Outcome) (err error) {
-	for _, run := range runs {
-		err = cmp.Or(s.entity(run.Queue).Settle(run, o), err)
+// settleAll settles what was gathered, all that it can. from are their queues. refused says why something went back.
+func (s *session10) settleAll(b *deliveries.Batch, o *manage.Outcome) (from []*broker.Queue, refused *amqp.Exception) {
+	if !b.Gathers {
+		return nil, nil
 	}
-	return err
+	for _, run := range b.Take() {
+		e := s.entity(run.Queue)
+		if failed, _ := errors.AsType[*amqp.Exception](e.Settle(run, o)); refused == nil {
+			refused = failed
+		}
+		from = append(from, e.From...)
+	}
+	return from, refused
 }
 
 // entity is a queue as an entity; nil: a topic.
@@ -218,11 +225,11 @@ func (s *session10) entity(q *broker.Queue) *manage.Entity {
 	return &manage.Entity{Broker: s.p.c.srv.opts.Broker, VHost: s.p.c.user.VHost, Queue: q, Rights: s.p.c.user.Rights}
 }
 
-// manage carries out a request to the $management of an entity.
-func (s *session10) manage(name string, r *servicebus.Request) (servicebus.Answer, error) {
+// manage carries out a request to the $management of an entity. from are the queues in which it settled messages.
+func (s *session10) manage(name string, r *servicebus.Request) (a servicebus.Answer, from []*broker.Queue, err error) {
 	q, err := s.busEntity(name)
 	if err != nil {
-		return servicebus.Answer{}, err
+		return a, nil, err
 	}
 	e := s.entity(q)
 	if manage.Sends(r) {
@@ -236,8 +243,8 @@ func (s *session10) manage(name string, r *servicebus.Request) (servicebus.Answe
 	} else if err = s.p.bus.allow(name, servicebus.Listen); err == nil && q != nil {
 		err = s.p.c.user.Rights.Queue(access.Read, q.Name())
 	}
-	if err != nil {
-		return servicebus.Answer{}, err
+	if err == nil {
+		a, err = e.Manage(r)
 	}
-	return e.Manage(r)
+	return a, e.From, err
 }

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/amqp10"
 	"curfew/broker/server/internal/convert"
@@ -42,10 +43,11 @@ func (s *session10) busRequest(l *link10, message []byte) error {
 	s.p.c.out.WaitRoom() // a single read may bring very many requests, and an answer is up to 1 MiB
 	runtime.Gosched()    // so others have their turn in between, and before it is written
 	var a servicebus.Answer
+	var from []*broker.Queue
 	if l.bus.cbs {
 		a = s.putToken(r)
 	} else {
-		a, err = s.manage(l.bus.entity, r)
+		a, from, err = s.manage(l.bus.entity, r)
 	}
 	if e, refused := errors.AsType[*amqp.Exception](err); refused {
 		a = refusal(e)
@@ -60,7 +62,7 @@ func (s *session10) busRequest(l *link10, message []byte) error {
 	}
 	// The reader waits, so that there is one answer at a time, and copies it: others' confirms come after what Commit calls.
 	stored := make(chan error, 1)
-	s.p.c.srv.opts.Broker.Commit(func(err error) { stored <- err })
+	s.p.c.srv.opts.Broker.Commit(func(err error) { stored <- err }, from...)
 	select {
 	case err := <-stored:
 		if err == nil {

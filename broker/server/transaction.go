@@ -167,7 +167,7 @@ func (ch *channel) commit() error {
 		if err == nil {
 			tx.committed(&ch.conn.out, ch.id)
 		}
-	})
+	}, broker.Rejecting(settlements)...)
 	return nil
 }
 

@@ -49,6 +49,13 @@ type Letters struct {
 	line   letterLine
 	moving int  // letters at the front that a turn is moving; 0: there is no turn
 	begun  bool // a turn has given the first letter to some of its targets
+	after  []afterLetter
+}
+
+// afterLetter is a call for when the letters with numbers below upTo have left the line.
+type afterLetter struct {
+	upTo uint64
+	fn   func()
 }
 
 // Init must be called before any other method.
@@ -117,10 +124,38 @@ func (l *Letters) BeginTurn(most int, begin func(n int), copy func(i int, x *Let
 // some of its targets. more: there are others in line.
 func (l *Letters) EndTurn(done int, begun bool) (more bool) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.begun, l.moving = begun, 0
 	l.line.remove(done)
-	return l.line.n > 0
+	more = l.line.n > 0
+	due := 0
+	for due < len(l.after) && l.after[due].upTo <= l.line.passed {
+		due++
+	}
+	calls := l.after[:due]
+	if l.after = l.after[due:]; len(l.after) == 0 {
+		l.after = nil
+	}
+	l.mu.Unlock()
+	for i := range calls {
+		calls[i].fn()
+		calls[i].fn = nil
+	}
+	return more
+}
+
+// After calls fn once all letters that are in line have left it: at once if there are none, or else at
+// the end of the turn that moves the last of them. Then the journal says where they went, but of those
+// that are retained. fn must not block.
+func (l *Letters) After(fn func()) {
+	l.mu.Lock()
+	waits := l.line.n > 0
+	if waits {
+		l.after = append(l.after, afterLetter{l.line.end(), fn})
+	}
+	l.mu.Unlock()
+	if !waits {
+		fn()
+	}
 }
 
 // EachLocked calls fn with the letters from a number on, in order, until it returns false.

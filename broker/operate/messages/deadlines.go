@@ -254,7 +254,7 @@ var ChangeDeadline = operate.Define(operate.Op{
 		done, was, err = changeDeadline(c.Broker, q, &r)
 	}
 	if err == nil {
-		err = c.Commit(ctx)
+		err = c.Commit(ctx, q)
 	}
 	c.Log(zap.String("outcome", done.Outcome))
 	c.Log(zap.Int64("from", was))

@@ -29,6 +29,10 @@ type checker struct {
 	taken   []settlement
 	durable int
 	before  map[string]int
+
+	// Settlements that the broker has received, and that made dead letters. They are durable once these have arrived,
+	// of which a confirm says nothing.
+	moved []settlement
 }
 
 // Check reads a log and judges it. An error means that it is not the log of one run, which
@@ -110,7 +114,7 @@ func (c *checker) started() error {
 	c.report.Lives++
 	c.report.Drained = false
 	clear(c.channels)
-	c.taken, c.durable, c.before = c.taken[:0], 0, map[string]int{}
+	c.taken, c.moved, c.durable, c.before = c.taken[:0], c.moved[:0], 0, map[string]int{}
 	for _, q := range c.queues {
 		q.disturbed = false
 	}
@@ -128,6 +132,10 @@ func (c *checker) ended(how string) error {
 		c.report.Kills++
 	case Stopped:
 		c.madeDurable(len(c.taken))
+		for _, s := range c.moved {
+			s.durable()
+		}
+		c.report.Durable += len(c.moved)
 	default:
 		return fmt.Errorf("how %q", how)
 	}
@@ -160,8 +168,8 @@ func (c *checker) publish(e *Event) error {
 	return nil
 }
 
-// confirmed records a confirm. The confirm of a persistent message proves that everything
-// is durable that the broker had received before the message was published.
+// confirmed records a confirm. The confirm of a persistent message proves that everything is durable that the broker
+// had received before the message was published, but for rejections that make dead letters.
 func (c *checker) confirmed(e *Event) error {
 	p := c.messages[e.ID]
 	if p == nil {
@@ -214,12 +222,16 @@ func (c *checker) synced(e *Event) error {
 	if err != nil {
 		return err
 	}
-	if e.Kind == Stored {
-		for _, s := range ch.sent {
+	for _, s := range ch.sent {
+		if e.Kind == Stored {
 			s.durable()
 		}
+		if s.end {
+			c.taken = append(c.taken, s)
+		} else {
+			c.moved = append(c.moved, s)
+		}
 	}
-	c.taken = append(c.taken, ch.sent...)
 	ch.sent = ch.sent[:0]
 	return nil
 }

@@ -175,6 +175,16 @@ var histories = []struct {
 		delivered c2 m q redelivered
 		ack c2 m q
 		drained`},
+	{"a rejection undone by a kill, after the confirm of another message", "", published + `
+		delivered c m q
+		reject c m q
+		synced c
+		publish p m2 q
+		confirmed m2
+		ended killed
+		started
+		opened c2 q
+		delivered c2 m q redelivered`},
 	{"a dead letter undone by a kill", "", published + `
 		delivered c m q
 		reject c m q
@@ -339,6 +349,14 @@ var histories = []struct {
 		ack c m q
 		synced c
 		ended stopped
+		started
+		opened c2 q
+		delivered c2 m q redelivered`},
+	{"in its queue though its rejection was answered", Durable, published + `
+		delivered c m q
+		reject c m q
+		stored c
+		ended killed
 		started
 		opened c2 q
 		delivered c2 m q redelivered`},

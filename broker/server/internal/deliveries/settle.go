@@ -17,8 +17,6 @@ type Batch struct {
 	wake *broker.Consumer
 	seqs []queue.Seq
 
-	// Why is what the client says about what it rejects; nil: nothing.
-	Why *broker.Rejection
 	// Gathers keeps all runs for Take.
 	Gathers bool
 	runs    []broker.Settling
@@ -53,7 +51,7 @@ func (b *Batch) Flush() {
 	} else if b.how == keepLocks {
 		b.q.KeepLocks(b.seqs, b.wake)
 	} else {
-		b.q.SettleFor(b.how, b.seqs, b.wake, b.Why)
+		b.q.Settle(b.how, b.seqs, b.wake)
 	}
 	if b.q, b.wake, b.seqs = nil, nil, b.seqs[:0]; cap(b.seqs) > 16*endAtOnce {
 		b.seqs = nil

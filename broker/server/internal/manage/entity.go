@@ -34,6 +34,8 @@ type Entity struct {
 	Exchange, Key string // where it is published to
 	// Add publishes messages of AMQP 1.0 to it: all or none. It returns their numbers.
 	Add func(messages [][]byte) ([]broker.Numbered, error)
+
+	From []*broker.Queue // in which Settle has settled something
 }
 
 // Sends reports whether a request is one of a sender; the others are those of a receiver.
@@ -273,6 +275,13 @@ func (e *Entity) settle(r *servicebus.Request) (servicebus.Answer, error) {
 
 // Settle settles deliveries of the entity, or of its deferred messages. It gives back those that it cannot settle so, and returns an error.
 func (e *Entity) Settle(x broker.Settling, o *Outcome) (err error) {
+	if len(e.From) == 0 || e.From[len(e.From)-1] != x.Queue {
+		e.From = append(e.From, x.Queue)
+	}
+	if !o.Defers && o.change() == nil {
+		x.Queue.SettleFor(o.How, x.Seqs, x.Consumer, o.Why)
+		return nil
+	}
 	for _, seq := range x.Seqs {
 		one := broker.Settling{Queue: x.Queue, How: o.How, Seqs: []queue.Seq{seq}, Consumer: x.Consumer}
 		if o.Defers && x.Queue == e.Queue {

@@ -56,8 +56,10 @@ func (o *Outcome) change() func(properties, body []byte) []byte {
 	return nil
 }
 
-// Plain reports whether the queue alone can settle so.
-func (o *Outcome) Plain() bool { return !o.Defers && o.Why == nil && len(o.Changes) == 0 }
+// Accepts reports whether the message is consumed, and nothing else.
+func (o *Outcome) Accepts() bool {
+	return o.How == broker.Ack && !o.Defers && o.Why == nil && len(o.Changes) == 0
+}
 
 // maxText is how many octets of a reason or a description are kept, as in Service Bus.
 const maxText = 4096
