@@ -215,7 +215,7 @@ func TestLimitsOfUsersAndVHosts(t *testing.T) {
 		if b.name == "curfew" && more > 1 {
 			t.Errorf("it let %d channels be opened", more)
 		}
-		e := <-closed
+		e := received(t, closed)
 		const reached = "NOT_ALLOWED - number of channels opened for user 'narrow' has reached the maximum allowed user limit of (1)"
 		if err == nil || e == nil || e.Code != 530 || e.Reason != reached {
 			t.Errorf("%s: got %v, %v\nwant %s", b.name, err, e, reached)

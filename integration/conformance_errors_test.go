@@ -120,7 +120,7 @@ var errorVectors = []vector{
 		ch := s.channel()
 		returned := ch.NotifyReturn(make(chan amqp091.Return, 1))
 		check(s.t, ch.PublishWithContext(s.t.Context(), "amq.direct", "nobody", true, false, amqp091.Publishing{Body: []byte("back")}))
-		r := <-returned
+		r := received(s.t, returned)
 		return fmt.Sprintf("%d %s %s %s %s", r.ReplyCode, r.ReplyText, r.Exchange, r.RoutingKey, r.Body)
 	}, want: "312 NO_ROUTE amq.direct nobody back"},
 }

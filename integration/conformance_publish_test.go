@@ -126,7 +126,7 @@ var publishVectors = []vector{
 		replies, to := s.repliesTo(asks)
 		returned := answers.NotifyReturn(make(chan amqp091.Return, 1))
 		check(s.t, answers.PublishWithContext(s.t.Context(), "", to, true, false, amqp091.Publishing{Body: []byte("answer")}))
-		return fmt.Sprintf("%s and %s", s.next(replies).Body, (<-returned).ReplyText)
+		return fmt.Sprintf("%s and %s", s.next(replies).Body, received(s.t, returned).ReplyText)
 	}, want: "answer and NO_ROUTE"},
 	{name: "direct reply in a tx", ask: func(s *session) string {
 		asks, answers := s.channel(), s.channel()
@@ -213,7 +213,7 @@ var publishVectors = []vector{
 		d := s.get(ch, s.name)
 		check(s.t, ch.QueueUnbind(s.name, "", s.name+".alternate", nil)) // which deletes it
 		check(s.t, ch.PublishWithContext(s.t.Context(), s.name, "k", true, false, amqp091.Publishing{}))
-		return fmt.Sprintf("%s %s, then %s", d.Exchange, d.RoutingKey, (<-returned).ReplyText)
+		return fmt.Sprintf("%s %s, then %s", d.Exchange, d.RoutingKey, received(s.t, returned).ReplyText)
 	}, want: "alternate-exchange k, then NO_ROUTE"},
 	{name: "alternate exchange as number", ask: func(s *session) string {
 		return s.closing(func(ch *amqp091.Channel) error {

@@ -91,14 +91,20 @@ func (s *session) publish(ch *amqp091.Channel, queue string, message amqp091.Pub
 
 func (s *session) next(deliveries <-chan amqp091.Delivery) amqp091.Delivery {
 	s.t.Helper()
+	return received(s.t, deliveries)
+}
+
+// received is what comes next.
+func received[T any](t testing.TB, from <-chan T) T {
+	t.Helper()
 	select {
-	case d, open := <-deliveries:
+	case x, open := <-from:
 		if !open {
-			s.t.Fatal("the consumer has ended")
+			t.Fatal("nothing comes: it has ended")
 		}
-		return d
+		return x
 	case <-time.After(answerLimit):
-		s.t.Fatalf("no delivery within %v", answerLimit)
+		t.Fatalf("nothing came within %v", answerLimit)
 	}
 	panic("unreachable")
 }

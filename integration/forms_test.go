@@ -176,7 +176,7 @@ func (b *browser) holders(c *curfew) {
 	b.pictures("close")
 	gone := connection.NotifyClose(make(chan *amqp091.Error, 1))
 	b.send("/connection/close", "Close the connection", "reason", "it is stuck")
-	if e := <-gone; e == nil || !strings.Contains(e.Reason, "it is stuck") {
+	if e := received(b.T, gone); e == nil || !strings.Contains(e.Reason, "it is stuck") {
 		b.Errorf("the client is told %v", e)
 	}
 	b.shows("No client is connected")

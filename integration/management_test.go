@@ -105,7 +105,7 @@ func TestRabbitmqadmin(t *testing.T) {
 	closed := ch.NotifyClose(make(chan *amqp091.Error, 1))
 	name := strings.TrimSpace(strings.TrimPrefix(rabbitmqadmin(t, c, "list", "connections", "name"), "name\n"))
 	rabbitmqadmin(t, c, "close", "connection", "name="+name)
-	if reason := (<-closed).Reason; reason != "CONNECTION_FORCED - Closed via management plugin" {
+	if reason := received(t, closed).Reason; reason != "CONNECTION_FORCED - Closed via management plugin" {
 		t.Errorf("closed with %q", reason)
 	}
 }

@@ -257,13 +257,13 @@ func TestManualClockReachesConsumers(t *testing.T) {
 	check(t, err)
 	ch.publish("jobs", amqp091.Publishing{Body: []byte("job")})
 	for attempt := range 4 {
-		d := <-jobs
+		d := received(t, jobs)
 		require.Len(t, deathCounts(&d), min(attempt, 1)*2)
 		check(t, d.Reject(false))
 		eventually(t, answerLimit, "the job to wait", func() bool { return readyCount(t, c.url, "jobs.retry") == 1 })
 		clock.advance(30 * time.Second)
 	}
-	d := <-jobs
+	d := received(t, jobs)
 	require.Equal(t, []int64{4, 4}, deathCounts(&d))
 	check(t, d.Ack(false))
 }

@@ -123,7 +123,7 @@ func TestNight(t *testing.T) {
 	})
 	n.agree("critical", "dead_letter_unroutable 30", "held_past_deadline 40")
 	for range 10 {
-		d := <-held
+		d := received(n.t, held)
 		check(t, d.Ack(false))
 	}
 	n.told("CurfewHeldPastDeadline", "resolved")

@@ -152,7 +152,7 @@ func TestChangesOfWhatIsScheduledSurviveAKill(t *testing.T) {
 	again.send("", "put off", amqp091.Table{"x-delay": int32(0), "x-reschedule": "2"})
 	_, result := again.answer()
 	require.Equal(t, "rescheduled", result, "its name is known again")
-	require.Equal(t, "2", string((<-deliveries).Body))
+	require.Equal(t, "2", string(received(t, deliveries).Body))
 	again.send("", "cancel 0", amqp091.Table{"x-cancel": "0"})
 	_, result = again.answer()
 	require.Equal(t, "not found", result)
