@@ -70,7 +70,7 @@ func (f *flow) chargeLocked(s *Transition) {
 		if weight <= r.floor+r.credit {
 			return
 		}
-		r.floor, r.taken, r.over = weight-flowCredit, f.q.counters.toConsumers(), make(chan struct{})
+		r.floor, r.taken, r.over = weight-flowCredit, f.q.counters.Delivered+f.q.counters.DeliveredNoAck, make(chan struct{})
 	}
 	s.crowded = append(s.crowded, f.q)
 }
@@ -125,7 +125,7 @@ func (f *flow) endWait(over chan struct{}) {
 	if r == nil || r.over != over {
 		return
 	}
-	if f.q.counters.toConsumers()-r.taken < flowFew {
+	if f.q.counters.Delivered+f.q.counters.DeliveredNoAck-r.taken < flowFew {
 		r.floor, r.credit = f.weightLocked(), 2*r.credit
 	} else {
 		r.credit = flowCredit

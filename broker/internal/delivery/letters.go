@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -31,12 +32,6 @@ type Letter struct {
 // Waits reports whether the letter may leave its queue only when all targets take it.
 func (l *Letter) Waits() bool { return l.Settings.AtLeastOnce && l.Queued }
 
-// wasDelivered reports whether a consumer has seen the letter's message. The next run needs to
-// know that of a letter that it finds back in its queue.
-func (l *Letter) wasDelivered() bool {
-	return l.Settled.Flags&queue.Redelivered != 0 || l.Settled.Reason != queue.Expired
-}
-
 // Letters is the line of letters of one source, a queue or the delayed messages of a
 // virtual host, in the order in which they left it. Letters are forwarded from its front, in one
 // turn at a time. It is guarded by the lock of its source.
@@ -47,9 +42,9 @@ type Letters struct {
 
 	mu     *sync.Mutex // of the source
 	line   letterLine
-	moving int  // letters at the front that a turn is moving; 0: there is no turn
-	begun  bool // a turn has given the first letter to some of its targets
-	after  []afterLetter
+	after  *[]afterLetter // nil: there are none, as nearly always
+	moving uint16         // letters at the front that a turn is moving; 0: there is no turn
+	begun  bool           // a turn has given the first letter to some of its targets
 }
 
 // afterLetter is a call for when the letters with numbers below upTo have left the line.
@@ -102,7 +97,7 @@ func (l *Letters) Count() int {
 	return l.line.n
 }
 
-// BeginTurn gives a turn copies of the first letters, in order and no more than most. It first
+// BeginTurn gives a turn copies of the first letters, in order and no more than most (< 65,536). It first
 // calls begin with their number. 0: there are none, or another turn is moving them. begun: an
 // earlier turn has given the first letter to some of its targets.
 func (l *Letters) BeginTurn(most int, begin func(n int), copy func(i int, x *Letter)) (n int, begun bool) {
@@ -112,7 +107,7 @@ func (l *Letters) BeginTurn(most int, begin func(n int), copy func(i int, x *Let
 		return 0, false
 	}
 	n = min(most, l.line.n)
-	l.moving = n
+	l.moving = uint16(n)
 	begin(n)
 	for i := range n {
 		copy(i, l.line.at(l.line.passed+uint64(i)))
@@ -127,18 +122,18 @@ func (l *Letters) EndTurn(done int, begun bool) (more bool) {
 	l.begun, l.moving = begun, 0
 	l.line.remove(done)
 	more = l.line.n > 0
-	due := 0
-	for due < len(l.after) && l.after[due].upTo <= l.line.passed {
-		due++
-	}
-	calls := l.after[:due]
-	if l.after = l.after[due:]; len(l.after) == 0 {
-		l.after = nil
+	var calls []afterLetter
+	if l.after != nil {
+		due := slices.IndexFunc(*l.after, func(a afterLetter) bool { return a.upTo > l.line.passed })
+		if calls = *l.after; due < 0 {
+			l.after = nil
+		} else {
+			calls, *l.after = calls[:due], calls[due:]
+		}
 	}
 	l.mu.Unlock()
-	for i := range calls {
-		calls[i].fn()
-		calls[i].fn = nil
+	for _, a := range calls {
+		a.fn()
 	}
 	return more
 }
@@ -150,7 +145,10 @@ func (l *Letters) After(fn func()) {
 	l.mu.Lock()
 	waits := l.line.n > 0
 	if waits {
-		l.after = append(l.after, afterLetter{l.line.end(), fn})
+		if l.after == nil {
+			l.after = new([]afterLetter)
+		}
+		*l.after = append(*l.after, afterLetter{l.line.end(), fn})
 	}
 	l.mu.Unlock()
 	if !waits {
@@ -160,13 +158,17 @@ func (l *Letters) After(fn func()) {
 
 // EachLocked calls fn with the letters from a number on, in order, until it returns false.
 func (l *Letters) EachLocked(from uint64, fn func(number uint64, x *Letter) bool) {
-	l.line.each(from, fn)
+	for number, end := max(from, l.line.passed), l.line.end(); number < end; number++ {
+		if !fn(number, l.line.at(number)) {
+			return
+		}
+	}
 }
 
 // RelocateLocked notes that the store keeps the message of a waiting letter at another
 // position. A letter that a turn is moving, or has begun to move, stays where it is.
 func (l *Letters) RelocateLocked(seq queue.Seq, old, moved uint64) (store.Terms, bool) {
-	fixed := l.moving
+	fixed := int(l.moving)
 	if l.begun {
 		fixed = max(fixed, 1)
 	}
@@ -276,23 +278,14 @@ func (l *letterLine) relocate(fixed int, seq queue.Seq, old, moved uint64) (stor
 	return store.Terms{ExpiresAt: x.Settled.ExpiresAt, Deliveries: x.Settled.Deliveries, Flags: uint8(x.Settled.Flags)}, true
 }
 
-// each calls fn with the letters from a number on, in order, until it returns false.
-func (l *letterLine) each(from uint64, fn func(number uint64, x *Letter) bool) {
-	for number, end := max(from, l.passed), l.end(); number < end; number++ {
-		if !fn(number, l.at(number)) {
-			return
-		}
-	}
-}
-
 // appendDelivered appends the letters that a consumer has seen: in the next run they are back in
-// their queue.
+// their queue, and it has to be known of them.
 func (l *letterLine) appendDelivered(id uint64, runs []store.Delivered) []store.Delivered {
-	l.each(0, func(_ uint64, x *Letter) bool {
-		if x.Queued && x.wasDelivered() {
+	for number := l.passed; number < l.end(); number++ {
+		x := l.at(number)
+		if x.Queued && (x.Settled.Flags&queue.Redelivered != 0 || x.Settled.Reason != queue.Expired) {
 			runs = append(runs, store.Delivered{Queue: id, First: uint64(x.Settled.Seq), Count: 1})
 		}
-		return true
-	})
+	}
 	return runs
 }

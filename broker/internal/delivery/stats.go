@@ -56,9 +56,6 @@ func (c *QueueStats) Add(o *QueueStats) {
 	c.Journaled += o.Journaled
 }
 
-// toConsumers is how many messages consumers have taken.
-func (c *QueueStats) toConsumers() uint64 { return c.Delivered + c.DeliveredNoAck }
-
 // entered counts a message that came in.
 func (c *QueueStats) entered(m *queue.Message) {
 	if m.Flags&queue.Died == 0 {
