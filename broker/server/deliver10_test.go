@@ -1,14 +1,20 @@
 package server_test
 
 import (
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	amqp "github.com/Azure/go-amqp"
 	"github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker"
 	"curfew/broker/amqp10"
+	"curfew/broker/queue"
 	"curfew/broker/server"
 )
 
@@ -78,5 +84,120 @@ func TestMaxMessageSize10(t *testing.T) {
 		assert.Len(t, got.Body, 2000)
 		r.nc.Close()
 		time.Sleep(time.Second)
+	})
+}
+
+// stander is a consumer in which whoever gives it a message stands still, with the lock of the queue.
+type stander struct {
+	broker.Consumer
+	leave chan struct{}
+}
+
+func (s *stander) Pull(_ *broker.Consumer, from *broker.Source, _ int) (taken int, more bool) {
+	var d broker.Delivery
+	for from.Next(&d) {
+		taken++
+		<-s.leave
+	}
+	return taken, true
+}
+
+func (s *stander) Cancelled(*broker.Consumer) {}
+
+// standStill rejects a message of a queue, and lets the turn that moves it to the other queue stand still until the
+// function that it returns is called.
+func (x *site) standStill(from, to string) (goOn func()) {
+	vh, _ := x.b.VHost("/")
+	q, err := vh.Queues.Get(from)
+	require.NoError(x.t, err)
+	dead, err := vh.Queues.Get(to)
+	require.NoError(x.t, err)
+	dead.Purge()
+	s := &stander{leave: make(chan struct{})}
+	s.Sink, s.NoAck = s, true
+	require.NoError(x.t, dead.Consume(&s.Consumer))
+	s.Wake()
+	var taken []queue.Seq
+	got, err := q.Get(false, func(d *broker.Delivery) { taken = append(taken, d.Seq) })
+	require.NoError(x.t, err)
+	require.True(x.t, got)
+	var turn sync.WaitGroup
+	turn.Go(func() { q.Settle(broker.Reject, taken, nil) })
+	synctest.Wait()
+	return func() {
+		close(s.leave)
+		turn.Wait()
+		s.Cancel()
+	}
+}
+
+// TestRejectionsAreAnsweredOnceTheyAreSafe: a message leaves its queue for the disk when its dead letter arrives. If the letters of its queue are
+// moved by another at that moment, and that stands still, a client that waits to be told that its rejection counts goes on waiting.
+func TestRejectionsAreAnsweredOnceTheyAreSafe(t *testing.T) {
+	run(t, busOptions(), func(x *site) {
+		ch := x.queue10("q", amqp091.Table{"x-delivery-deadline": true, "x-dead-letter-queue": true, "x-lock-duration": int64(60_000)})
+		require.NoError(t, ch.Tx())
+		c, s := x.connect10(nil)
+		plain := x.receiver10(s, "/queues/q", &amqp.ReceiverOptions{Credit: -1, SettlementMode: amqp.ReceiverSettleModeSecond.Ptr()})
+		b := x.bus(&amqp.ConnOptions{})
+		require.Equal(t, int32(202), b.token(busKeys[0], "q"))
+		azure := x.receiver10(b.Session, "q", &amqp.ReceiverOptions{Credit: -1, SettlementMode: amqp.ReceiverSettleModeSecond.Ptr()})
+		ask := b.node("q/$management")
+		locked := func(rcv *amqp.Receiver) *amqp.Message {
+			require.NoError(t, rcv.IssueCredit(1))
+			return x.receive10(rcv)
+		}
+		for name, reject := range map[string]func() (answered func()){
+			"rejected": func() func() {
+				m := locked(plain)
+				return func() { assert.NoError(t, plain.RejectMessage(x.t.Context(), m, nil)) }
+			},
+			"modified, with annotations": func() func() {
+				m := locked(plain)
+				return func() {
+					assert.NoError(t, plain.ModifyMessage(x.t.Context(), m, &amqp.ModifyMessageOptions{UndeliverableHere: true, Annotations: amqp.Annotations{"x-opt-why": "w"}}))
+				}
+			},
+			"by an SDK of Azure's": func() func() {
+				m := locked(azure)
+				return func() {
+					assert.NoError(t, azure.RejectMessage(x.t.Context(), m, &amqp.Error{Condition: "com.microsoft:dead-letter", Info: fields{"DeadLetterReason": "r"}}))
+				}
+			},
+			"by its lock": func() func() {
+				token := amqp.UUID(locked(azure).DeliveryTag)
+				for _, part := range [][]byte{token[:4], token[4:6], token[6:8]} { // as .NET writes them
+					slices.Reverse(part)
+				}
+				return func() {
+					status, _ := b.manage(ask, "update-disposition", fields{"disposition-status": "suspended", "lock-tokens": []amqp.UUID{token}})
+					assert.Equal(t, int32(200), status)
+				}
+			},
+			"in a transaction": func() func() {
+				m, ok, err := ch.Get("q", false)
+				require.NoError(t, err)
+				require.True(t, ok)
+				return func() {
+					assert.NoError(t, m.Nack(false, false))
+					assert.NoError(t, ch.TxCommit())
+				}
+			},
+		} {
+			x.publish(x.channel(x.connect()), "q", "first", "second")
+			synctest.Wait()
+			answer := reject()
+			goOn := x.standStill("q", "q/$deadletterqueue")
+			var answers sync.WaitGroup
+			answered := false
+			answers.Go(func() { answer(); answered = true })
+			synctest.Wait()
+			assert.False(t, answered, name)
+			goOn()
+			answers.Wait()
+			assert.Zero(t, x.ready("q"), name)
+		}
+		x.close10(b.c)
+		x.close10(c)
 	})
 }
