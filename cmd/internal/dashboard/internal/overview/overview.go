@@ -215,8 +215,8 @@ func (o *overview) before(a, b *monitor.Forecast) bool {
 	return a.FirstMiss < b.FirstMiss
 }
 
-// bannerIncidents is how many incidents the banner shows: the first bannerWhole with bannerQueues of their queues and what to do, the
-// others on a line each, so that on a bad night all are seen at once.
+// bannerIncidents is how many incidents the banner shows: the first bannerWhole with bannerQueues of their queues and all that is to be done, the
+// others in brief, so that on a bad night all are seen at once. On a phone all are in brief.
 const (
 	bannerIncidents = 12
 	bannerWhole     = 2

@@ -2,6 +2,7 @@ package overview
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	g "maragu.dev/gomponents"
@@ -38,20 +39,15 @@ func (o *overview) start() g.Node {
 		ui.Fact("Or fill it with examples", ui.Code("curfew demo --against "+o.Site))))
 }
 
-// verdicts is the banner: the incidents, or that all is well. What changed stands beside them, or on a phone below the first, so that it is
-// on the first screen.
+// verdicts is the banner: the incidents, or that all is well. What changed stands beside them, or on a phone below the worst.
 func (o *overview) verdicts() g.Node {
 	list, more := o.shown()
 	whole := min(len(list), bannerWhole)
-	incidents := func(list []incident.Incident) g.Node {
-		return g.Map(list, func(i incident.Incident) g.Node { return o.incident(&i) })
+	incidents := func(list []incident.Incident, whole bool) g.Node {
+		return g.Map(list, func(i incident.Incident) g.Node { return o.incident(&i, whole) })
 	}
 	return h.Section(h.Role("status"), h.Aria("label", "State"), g.If(len(o.Changed) > 0, h.Class("state")),
-		o.verdict(), incidents(list[:min(whole, 1)]), o.changes(), incidents(list[min(whole, 1):whole]),
-		g.Map(list[whole:], func(i incident.Incident) g.Node {
-			return h.P(h.Class("verdict brief "+ui.RiskClass(i.Level == incident.Critical)),
-				h.B(ui.Link("/incidents#incident-"+i.ID, ui.Name(i.Summary))), g.Text(" "), ui.Faint(o.since(&i)))
-		}),
+		o.verdict(), incidents(list[:whole], true), o.changes(), incidents(list[whole:], false),
 		g.If(more > 0, h.P(ui.Link("/incidents", g.Text(ui.Plural(more, "more incident"))))),
 		g.Iff(o.Next != nil, o.next),
 		g.Map(o.Over, func(i incident.Incident) g.Node {
@@ -69,7 +65,7 @@ func (o *overview) verdict() g.Node {
 	for i := range o.Incidents {
 		n[o.Incidents[i].Level]++
 	}
-	return h.P(h.B(g.Text("Not all is well: "+ui.Plural(n[incident.Critical], "critical incident")+", "+ui.Plural(n[incident.Warning], "warning")+".")),
+	return h.H1(g.Text("Not all is well: "+ui.Plural(n[incident.Critical], "critical incident")+", "+ui.Plural(n[incident.Warning], "warning")+"."),
 		g.If(o.Watched && incident.AllWatched(o.Incidents), ui.Faint(" All deadlines are watched.")))
 }
 
@@ -91,18 +87,27 @@ func (o *overview) changes() g.Node {
 	return h.Section(h.Class("changed"), h.H2(g.Text("What changed")), h.Ul(h.Class("marks"), g.Map(o.Changed, func(m history.Mark) g.Node { return mark(&m) })))
 }
 
-func (o *overview) incident(i *incident.Incident) g.Node {
-	queues, look := i.Worst[:min(len(i.Worst), bannerQueues)], g.Node(nil)
-	if len(queues) == 1 { // the heading says it
-		look, queues = ui.QueueLink(ui.QueueURL(queues[0].VHost, queues[0].Queue), queues[0].VHost, queues[0].Queue), nil
+// incident is one in the banner. In brief it has the first thing to do, with the page or the command for it.
+func (o *overview) incident(i *incident.Incident, whole bool) g.Node {
+	first, _, _ := strings.Cut(i.Do, ". ")
+	look, class := ui.Link(i.Page, g.Text("Look")), "verdict "+ui.RiskClass(i.Level == incident.Critical)
+	if i.Page == "/" { // this one
+		look = ui.Code(i.Command)
 	}
-	return h.Div(h.Class("verdict "+ui.RiskClass(i.Level == incident.Critical)),
-		h.H1(ui.Name(i.Summary)),
-		g.Map(queues, func(q incident.Affected) g.Node {
+	queues := i.Worst[:min(len(i.Worst), bannerQueues)]
+	if len(queues) == 1 { // the heading says it
+		queues = nil
+	}
+	if !whole {
+		class += " brief"
+	}
+	return h.Div(h.Class(class),
+		h.H2(ui.Link("/incidents#incident-"+i.ID, ui.Name(i.Summary))),
+		g.If(whole, h.Div(h.Class("whole"), g.Map(queues, func(q incident.Affected) g.Node {
 			return h.P(h.B(ui.QueueLink(ui.QueueURL(q.VHost, q.Queue), q.VHost, q.Queue)), g.Text(" "), ui.Name(q.Text))
-		}),
-		h.P(ui.Advice(i.Do)),
-		h.P(h.Class("faint"), ui.Name(o.since(i)+". "), ui.Spaced(ui.Link("/incidents#incident-"+i.ID, g.Text("Incident")), look)))
+		}), h.P(ui.Advice(i.Do)))),
+		h.P(h.Class("first"), ui.Advice(strings.TrimSuffix(first, ".")+".")),
+		h.P(look, ui.Faint(" "+o.since(i))))
 }
 
 func (o *overview) since(i *incident.Incident) string {

@@ -11,22 +11,24 @@ import (
 	"curfew/monitor/incident"
 )
 
-// TestTheBannerIsShort: it has the worst incidents, and says how many more there are.
+// TestTheBannerIsShort: it has the worst incidents, each with what to do first, and says how many more there are.
 func TestTheBannerIsShort(t *testing.T) {
 	o := &overview{Verdict: incident.Failing}
 	for n := range 14 {
-		o.Incidents = append(o.Incidents, incident.Incident{Summary: "thing " + strconv.Itoa(n), Level: incident.Critical})
+		o.Incidents = append(o.Incidents, incident.Incident{Summary: "thing " + strconv.Itoa(n), Level: incident.Critical, Do: "Add some. Then `look`.", Page: "/queue?name=q"})
 	}
+	o.Incidents[10].Page, o.Incidents[10].Command = "/", "curfew status"
 	one := incident.Affected{VHost: "v", Queue: "<q>", Text: "is wrong"}
 	o.Incidents[0].Worst, o.Incidents[1].Worst = []incident.Affected{one, one}, []incident.Affected{one}
 	var page strings.Builder
 	require.NoError(t, o.verdicts().Render(&page))
-	require.Contains(t, page.String(), "<p><b>Not all is well: 14 critical incidents, 0 warnings.</b></p>")
-	require.Contains(t, page.String(), `<h1>thing 0</h1><p><b><a href="/queue?name=%3Cq%3E&amp;vhost=v">&lt;q&gt;</a> <span class="faint">v</span></b> is wrong</p>`)
+	require.Contains(t, page.String(), "<h1>Not all is well: 14 critical incidents, 0 warnings.</h1>")
+	require.Contains(t, page.String(), `thing 0</a></h2><div class="whole"><p><b><a href="/queue?name=%3Cq%3E&amp;vhost=v">&lt;q&gt;</a> <span class="faint">v</span></b> is wrong</p>`)
 	require.Equal(t, 2, strings.Count(page.String(), "is wrong"), "where there is one queue, the heading says it")
-	require.Contains(t, page.String(), `<h1>thing 1</h1><p></p><p class="faint">`)
-	require.Equal(t, 2, strings.Count(page.String(), "<h1>"), "the others have a line each")
-	require.Contains(t, page.String(), `">thing 11</a></b>`)
+	require.Contains(t, page.String(), `thing 1</a></h2><div class="whole"><p>Add some. Then`)
+	require.Equal(t, 2, strings.Count(page.String(), "whole"), "the others are in brief")
+	require.Contains(t, page.String(), `thing 11</a></h2><p class="first">Add some.</p><p><a href="/queue?name=q">Look</a>`)
+	require.Contains(t, page.String(), `thing 10</a></h2><p class="first">Add some.</p><p><span class="command"><code>curfew status</code>`, "the page is this one")
 	require.NotContains(t, page.String(), "thing 12")
 	require.Contains(t, page.String(), "2 more incidents")
 }
