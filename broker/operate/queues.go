@@ -24,6 +24,7 @@ type Queue struct {
 	// DeadLetterKey ("": their own).
 	DeadLetters                       bool
 	DeadLetterExchange, DeadLetterKey string
+	ExchangeMissing                   bool // there is no such dead-letter exchange
 	Purpose                           deadline.Purpose
 	Wait                              deadline.Wait
 	Losses
@@ -33,6 +34,7 @@ type Queue struct {
 type Losses struct {
 	Lost    int64 // messages that are gone, since there was nowhere to dead-letter them
 	Rescued int64 // messages that were dead-lettered, or parked
+	Parked  int64 // of these, those of queues whose dead-letter exchange does not exist
 }
 
 // Compare says which are worse: first by what is gone, then by what was dead-lettered.
@@ -42,10 +44,10 @@ func (l Losses) Compare(o Losses) int {
 
 // LossesOfAll adds up those of queues.
 func LossesOfAll(queues []*Queue) Losses {
-	all := Losses{-1, -1}
+	all := Losses{Lost: -1, Rescued: -1}
 	for _, q := range queues {
 		if q.Lost >= 0 {
-			all = Losses{max(all.Lost, 0) + q.Lost, max(all.Rescued, 0) + q.Rescued}
+			all = Losses{max(all.Lost, 0) + q.Lost, max(all.Rescued, 0) + q.Rescued, all.Parked + q.Parked}
 		}
 	}
 	return all
@@ -98,6 +100,9 @@ func (o *Access) queueOf(q *broker.Queue) Queue {
 	one.Wait = o.WaitOf(&one.QueueInfo, q)
 	one.Losses = LossesOf(o, &one.QueueInfo, one.Purpose, one.Wait.Objective)
 	one.DeadLetterExchange, one.DeadLetterKey, one.DeadLetters = q.DeadLettersTo()
+	if _, err := q.VHost().Exchanges.Get(one.DeadLetterExchange); err != nil {
+		one.ExchangeMissing, one.Parked = true, max(one.Rescued, 0)
+	}
 	return one
 }
 
@@ -112,9 +117,9 @@ func (o *Access) WaitOf(i *broker.QueueInfo, q *broker.Queue) deadline.Wait {
 func LossesOf(o *Access, i *broker.QueueInfo, is deadline.Purpose, objective deadline.Objective) Losses {
 	expired, dropped, known := o.Expired(i.VHost, i.Name)
 	if !known || !is.Loses() && !objective.NoneExpires() {
-		return Losses{-1, -1}
+		return Losses{Lost: -1, Rescued: -1}
 	}
-	return Losses{dropped, max(expired-dropped, 0)} // a second of a late sample may have more of the one
+	return Losses{Lost: dropped, Rescued: max(expired-dropped, 0)} // a second of a late sample may have more of the one
 }
 
 // Queue returns one queue.

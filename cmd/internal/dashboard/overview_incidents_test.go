@@ -154,4 +154,7 @@ func TestTheNextLoss(t *testing.T) {
 	require.Regexp(t, `Next: <a href="/queue\?name=gone&amp;vhost=%2F">gone</a>.* will lose 5 messages`, s.get("/").body)
 	s.monitor.forecasts = s.monitor.forecasts[1:]
 	require.Regexp(t, `Next: <a href="/queue\?name=saved&amp;vhost=%2F">saved</a>.* will dead-letter 7 messages`, s.get("/").body)
+	s.queue("/", "parks", amqp.Table{"x-dead-letter-exchange": "gone"})
+	s.monitor.forecasts = []monitor.Forecast{{VHost: "/", Queue: "parks", AtRisk: 7, FirstMiss: time.Now().Add(time.Minute).UnixMilli()}}
+	require.Regexp(t, `>parks</a>.* will park 7 messages`, s.get("/").body)
 }

@@ -171,12 +171,9 @@ func (p *queuePage) summary() g.Node {
 	if p.TTLMillis >= 0 {
 		lives = g.Group{ui.Bold("TTL " + ui.Millis(p.TTLMillis)), g.Text(" ("), p.ttlFrom(), g.Text("), or a message's expiration if that is shorter")}
 	}
-	to := g.Group{g.Text("dead letters → "), ui.Name(deadLettersTo(&p.Queue))}
-	switch {
-	case !p.DeadLetters:
+	to := g.Group{g.Text("dead letters → "), deadLettersTo(&p.Queue)}
+	if !p.DeadLetters {
 		to = g.Group{ui.Class("warn", g.Text("no dead-letter exchange: messages that expire are lost"))}
-	case p.DeadLetterExchange == "" && p.DeadLetterKey != "":
-		to = g.Group{g.Text("dead letters → "), ui.Link(ui.QueueURL(p.VHost, p.DeadLetterKey), ui.Name(p.DeadLetterKey))}
 	}
 	return h.P(h.Class("summary"), lives, g.Text(" · "), to)
 }
@@ -296,7 +293,7 @@ func (p *queuePage) settings() g.Node {
 	if p.TTLMillis >= 0 {
 		lives = g.Text(ui.Millis(p.TTLMillis))
 	}
-	letters := ui.Name(deadLettersTo(&p.Queue))
+	letters := deadLettersTo(&p.Queue)
 	if !p.DeadLetters {
 		letters = g.Group{ui.Class("warn", g.Text("nowhere")), g.Text(": messages that expire here are lost; set a policy with dead-letter-exchange")}
 	}

@@ -47,20 +47,18 @@ type queueRow struct {
 	Wrong    incident.Concern
 }
 
-// deadLettersTo is, in words, where a queue's dead letters go; "": nowhere.
-func deadLettersTo(q *operate.Queue) string {
+// deadLettersTo is where the dead letters of a queue go that has a dead-letter exchange, which may be missing.
+func deadLettersTo(q *operate.Queue) g.Node {
 	exchange, key := q.DeadLetterExchange, q.DeadLetterKey
 	switch {
-	case !q.DeadLetters:
-		return ""
 	case exchange == "" && key != "":
-		return key
+		return ui.Link(ui.QueueURL(q.VHost, key), ui.Name(key))
 	case exchange == "":
-		return "the queue named by each message's key"
-	case key == "":
-		return "exchange " + exchange
+		return g.Text("the queue named by each message's key")
+	case key != "":
+		key = " with key " + key
 	}
-	return "exchange " + exchange + " with key " + key
+	return g.Group{ui.Name("exchange " + exchange + key), g.If(q.ExchangeMissing, g.Group{g.Text(" "), ui.Class("tag warn", g.Text("does not exist"))})}
 }
 
 // column is a column to sort by.
@@ -257,7 +255,7 @@ func queueLine(q queueRow) g.Node {
 func (q queueRow) deadLetters() g.Node {
 	switch {
 	case q.DeadLetters:
-		return ui.Name(deadLettersTo(q.Queue))
+		return deadLettersTo(q.Queue)
 	case q.Forecast.AtRisk > 0:
 		return ui.Class("warn", g.Text("nowhere: they are lost"))
 	}

@@ -53,7 +53,7 @@ type overview struct {
 	Losses          operate.Losses    // in the last hour
 	ExpiredToday    int64             // in the last day; negative: not known
 	RecentExpiries  []monitor.RecentExpiry
-	saved           map[[2]string]bool          // queues that dead-letter
+	fates           map[[2]string]string        // of messages that expire, by queue: dead-letter or park; "": they are lost
 	losing          map[incident.QueueName]bool // queues in incidents that cost messages now
 	Fleet           *fleet                      // nil: there are no queues
 	Audited         bool
@@ -163,9 +163,11 @@ func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visit
 		return nil, nil
 	}
 	queues, err := of.ListQueues(ctx, v.Actor())
-	o.saved = map[[2]string]bool{}
+	o.fates = map[[2]string]string{}
 	for _, q := range queues {
-		o.saved[[2]string{q.VHost, q.Name}] = q.DeadLetters
+		if q.DeadLetters {
+			o.fates[[2]string{q.VHost, q.Name}] = map[bool]string{false: "dead-letter", true: "park"}[q.ExchangeMissing]
+		}
 		o.Ready, o.Unacked, o.Consumers = o.Ready+q.Ready, o.Unacked+q.Unacked, o.Consumers+q.Consumers
 	}
 	o.Queues, o.Losses = len(queues), operate.LossesOfAll(queues)
@@ -208,9 +210,9 @@ func (o *overview) watch(m Monitor, all []monitor.Forecast, q url.Values) {
 
 // before says that the loss of a is to be told rather than that of b: what is gone for good before what is dead-lettered, then what comes first.
 func (o *overview) before(a, b *monitor.Forecast) bool {
-	savedA, savedB := o.saved[[2]string{a.VHost, a.Queue}], o.saved[[2]string{b.VHost, b.Queue}]
-	if savedA != savedB {
-		return savedB
+	lostA, lostB := o.fates[[2]string{a.VHost, a.Queue}] == "", o.fates[[2]string{b.VHost, b.Queue}] == ""
+	if lostA != lostB {
+		return lostA
 	}
 	return a.FirstMiss < b.FirstMiss
 }

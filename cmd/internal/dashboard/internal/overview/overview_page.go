@@ -71,10 +71,8 @@ func (o *overview) verdict() g.Node {
 
 // next is the loss that is coming.
 func (o *overview) next() g.Node {
-	n, will := o.Next, " will lose "
-	if o.saved[[2]string{n.VHost, n.Queue}] {
-		will = " will dead-letter "
-	}
+	n := o.Next
+	will := " will " + cmp.Or(o.fates[[2]string{n.VHost, n.Queue}], "lose") + " "
 	return h.P(h.Class("verdict brief warn"), g.Text("Next: "), ui.QueueLink(ui.QueueURL(n.VHost, n.Queue), n.VHost, n.Queue),
 		g.Text(will+ui.Plural(n.AtRisk, "message")+", the first at "+ui.Clock(n.FirstMiss)+" UTC, "+ui.Until(n.FirstMiss, o.NowMillis)))
 }

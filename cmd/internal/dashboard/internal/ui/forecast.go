@@ -42,14 +42,18 @@ func RiskClass(nearly bool) string {
 	return "warn"
 }
 
-// Lost is how many messages expired in the last hour and are gone, and how many were dead-lettered, or a dash where an expiry is no loss.
+// Lost is how many messages expired in the last hour and are gone, and how many were dead-lettered or parked, or a dash where an expiry is no loss.
 func Lost(l operate.Losses) g.Node {
 	if l.Lost < 0 {
 		return Faint("–")
 	}
-	gone := Faint("0")
+	gone, class := Faint("0"), "faint"
 	if l.Lost > 0 {
 		gone = Class("bad", g.Text(Number(l.Lost)))
 	}
-	return g.Group{gone, g.If(l.Rescued > 0, h.Div(Faint(Number(l.Rescued)+" dead-lettered")))}
+	if l.Parked > 0 {
+		class = "warn"
+	}
+	l.Lost = 0
+	return g.Group{gone, g.If(l.Rescued > 0, h.Div(Class(class, g.Text(Losses(l)))))}
 }

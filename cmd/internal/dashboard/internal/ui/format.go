@@ -106,14 +106,16 @@ func Sentence(text string) string {
 // Line shows a line of a user's text, however long it is.
 func Line(text string) string { return printable.Text(text, "\t") }
 
-// Losses says what expired in a queue: "3 lost, 40 dead-lettered".
+// Losses says what expired in a queue: "3 lost, 40 dead-lettered, 5 parked".
 func Losses(l operate.Losses) string {
 	var parts []string
-	if l.Lost > 0 {
-		parts = append(parts, Number(l.Lost)+" lost")
-	}
-	if l.Rescued > 0 {
-		parts = append(parts, Number(l.Rescued)+" dead-lettered")
+	for _, p := range []struct {
+		n    int64
+		what string
+	}{{l.Lost, " lost"}, {l.Rescued - l.Parked, " dead-lettered"}, {l.Parked, " parked"}} {
+		if p.n > 0 {
+			parts = append(parts, Number(p.n)+p.what)
+		}
 	}
 	return strings.Join(parts, ", ")
 }
