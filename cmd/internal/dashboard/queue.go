@@ -173,7 +173,7 @@ func (p *queuePage) summary() g.Node {
 	}
 	to := g.Group{g.Text("dead letters → "), deadLettersTo(&p.Queue)}
 	if !p.DeadLetters {
-		to = g.Group{ui.Class("warn", g.Text("no dead-letter exchange: messages that expire are lost"))}
+		to = g.Group{ui.Class("warn", g.Text("no dead-letter exchange: messages that expire are lost; set a policy with dead-letter-exchange"))}
 	}
 	return h.P(h.Class("summary"), lives, g.Text(" · "), to)
 }
@@ -289,18 +289,8 @@ func (p *peek) list(s *ui.Info, now int64) g.Node {
 }
 
 func (p *queuePage) settings() g.Node {
-	lives := g.Text("no limit, unless a message has one")
-	if p.TTLMillis >= 0 {
-		lives = g.Text(ui.Millis(p.TTLMillis))
-	}
-	letters := deadLettersTo(&p.Queue)
-	if !p.DeadLetters {
-		letters = g.Group{ui.Class("warn", g.Text("nowhere")), g.Text(": messages that expire here are lost; set a policy with dead-letter-exchange")}
-	}
 	return ui.Card("set", "Settings", nil, ui.Facts(
 		ui.Fact("Type", ui.Names(append([]string{p.Type}, p.features()...), nil)),
-		ui.Fact("Time to live", lives),
-		ui.Fact("Dead letters to", letters),
 		ui.Fact("Size", g.Text(ui.Bytes(p.ReadyBytes+p.UnackedBytes)+", "+ui.Bytes(p.PersistentBytes)+" of it persistent")),
 		g.If(p.Ready+p.Unacked+p.Waiting > 0, ui.Fact("Oldest message", g.Text("in the queue for "+ui.Span(p.OldestAge)))),
 		ui.Fact("Purpose", ui.Name(p.Queue.Purpose.String()), ui.Faint(p.purposeBy())),

@@ -211,10 +211,7 @@ func (o *overview) watch(m Monitor, all []monitor.Forecast, q url.Values) {
 // before says that the loss of a is to be told rather than that of b: what is gone for good before what is dead-lettered, then what comes first.
 func (o *overview) before(a, b *monitor.Forecast) bool {
 	lostA, lostB := o.fates[[2]string{a.VHost, a.Queue}] == "", o.fates[[2]string{b.VHost, b.Queue}] == ""
-	if lostA != lostB {
-		return lostA
-	}
-	return a.FirstMiss < b.FirstMiss
+	return lostA && !lostB || lostA == lostB && a.FirstMiss < b.FirstMiss
 }
 
 // bannerIncidents is how many incidents the banner shows: the first bannerWhole with bannerQueues of their queues and all that is to be done, the
