@@ -21,10 +21,9 @@ type Queue struct {
 	broker.QueueInfo
 	Type string
 	// DeadLetters reports whether the queue has a dead-letter exchange: DeadLetterExchange ("" is the default one), with the routing key
-	// DeadLetterKey ("": their own).
-	DeadLetters                       bool
+	// DeadLetterKey ("": their own). ExchangeMissing reports that there is no exchange of that name.
+	DeadLetters, ExchangeMissing      bool
 	DeadLetterExchange, DeadLetterKey string
-	ExchangeMissing                   bool // there is no such dead-letter exchange
 	Purpose                           deadline.Purpose
 	Wait                              deadline.Wait
 	Losses

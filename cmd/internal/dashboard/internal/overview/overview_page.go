@@ -132,17 +132,12 @@ func (o *overview) figures() g.Node {
 		ui.Figure("Lateness, max", h.Title("since the start, no message left its queue later after its deadline"), g.Text(cmp.Or(o.Latest, "–"))),
 		g.If(!o.Remote, ui.Figure("Lost, last hour", ui.Lost(o.Losses))),
 		ui.Figure("Expired, 24 h", h.Title("messages of all queues, in the last 24 hours, also those that are meant to expire"), g.Text(today)),
-		g.If(!o.Remote, o.traffic()))
-}
-
-// traffic is the rates of the broker in this process.
-func (o *overview) traffic() g.Node {
-	return g.Group{
-		ui.Figure("Ready", g.Text(ui.Number(o.Ready))),
-		ui.Figure("Unacked", g.Text(ui.Number(o.Unacked))),
-		ui.Figure("Published /s", rate(o.Published)),
-		ui.Figure("Delivered /s", rate(o.Delivered)),
-	}
+		g.If(!o.Remote, g.Group{
+			ui.Figure("Ready", g.Text(ui.Number(o.Ready))),
+			ui.Figure("Unacked", g.Text(ui.Number(o.Unacked))),
+			ui.Figure("Published /s", rate(o.Published)),
+			ui.Figure("Delivered /s", rate(o.Delivered)),
+		}))
 }
 
 func rate(r operate.Rate) g.Node { return ui.Either(r.Known, ui.Rate(r), ui.Faint(measuring)) }
