@@ -114,11 +114,10 @@ func (o *Access) WaitOf(i *broker.QueueInfo, q *broker.Queue) deadline.Wait {
 
 // LossesOf counts what expired in a queue in the last hour.
 func LossesOf(o *Access, i *broker.QueueInfo, is deadline.Purpose, objective deadline.Objective) Losses {
-	expired, dropped, known := o.Expired(i.VHost, i.Name)
-	if !known || !is.Loses() && !objective.NoneExpires() {
-		return Losses{Lost: -1, Rescued: -1}
+	if expired, dropped, known := o.Expired(i.VHost, i.Name); known && (is.Loses() || objective.NoneExpires()) {
+		return Losses{Lost: dropped, Rescued: max(expired-dropped, 0)} // a second of a late sample may have more of the one
 	}
-	return Losses{Lost: dropped, Rescued: max(expired-dropped, 0)} // a second of a late sample may have more of the one
+	return Losses{Lost: -1, Rescued: -1}
 }
 
 // Queue returns one queue.

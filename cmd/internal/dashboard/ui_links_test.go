@@ -86,7 +86,7 @@ func pagesOf(t *testing.T, name string, connects bool) map[string]string {
 		now.Parked = []incident.Depth{{QueueName: incident.QueueName{VHost: name, Name: name}, Count: 1}}
 	}
 	text := strings.ToValidUTF8(name, "?") // others are refused
-	_, err = s.incidents.AddWindow(incident.Window{Condition: "at_risk", Queue: "x" + text, Author: text, Comment: text, Until: time.Now().Add(time.Hour)})
+	_, err = s.incidents.AddWindow(incident.Window{Condition: "deadline_missed", Queue: "x" + text, Author: text, Comment: text, Until: time.Now().Add(time.Hour)})
 	require.NoError(t, err)
 	replay, err := json.Marshal(deadletters.Replay{
 		ID: "r1", Request: deadletters.Request{VHost: name, Queue: name, User: name}, State: deadletters.Failed, Error: name, Skipped: map[deadletters.SkipReason]int{deadletters.SkipReason(name): 1},
@@ -108,7 +108,7 @@ func pagesOf(t *testing.T, name string, connects bool) map[string]string {
 	query, token := url.QueryEscape(name), s.ownToken()
 	for short, path := range map[string]string{
 		"overview": "/", "queues": "/queues?q=&vhost=" + query, "none": "/queues?sort=ready&q=no" + query, "queue": ui.QueueURL(name, name) + "&bodies=1&offset=0&x=" + query,
-		"incidents": "/incidents?condition=at_risk&vhost=" + query + "&queue=" + query, "dead letters": "/dead-letters",
+		"incidents": "/incidents?condition=deadline_missed&vhost=" + query + "&queue=" + query, "dead letters": "/dead-letters",
 		"dead letter": letters.URL(name, name) + "&order=oldest&after=1&filter=" + url.QueryEscape(string(deadletters.Equals("body", name).And(deadletters.Equals("queue", name)))),
 		"deadlines":   ui.At("/deadlines", "vhost", name, "queue", name),
 		"deadline":    ui.MessageURL("/deadline", name, name, 1), "edit": editURL(name, name, 1),
