@@ -223,3 +223,10 @@ func missed(queue string, n int64) Event {
 		Stats: Stats{Count: n, FirstDeadlineAt: 1_000, WorstMillis: 40},
 	}
 }
+
+// count is how many there are.
+func (t *tallies) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.all)
+}

@@ -935,9 +935,9 @@ func TestTheTollIsOneNumber(t *testing.T) {
 		lost(1)
 		pass(8 * time.Second)
 		require.EqualValues(t, 1, s.List()[0].Toll, "an incident of its own")
-		require.Len(t, s.tallies.all, 1)
+		require.Equal(t, 1, s.tallies.count())
 		pass(3 * time.Minute)
-		require.Empty(t, s.tallies.all)
+		require.Zero(t, s.tallies.count())
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, nil)

@@ -23,26 +23,36 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-// TestMendedAtTheCeilings: as many tallies as there may be, whose causes are gone, while 10,000 queues are at risk and 10,000 are held.
-func TestMendedAtTheCeilings(t *testing.T) {
-	now, s := time.Now(), &State{Consumers: map[QueueName]Consumers{}}
-	s.Now = now
-	for n := range 10_000 {
-		q := QueueName{"/", fmt.Sprintf("queue %05d", n)}
-		s.AtRisk, s.Held = append(s.AtRisk, Risk{QueueName: q, Count: 10}), append(s.Held, PastDeadline{QueueName: q, Count: 10})
-	}
-	var over []Tally
-	for n := range maxTallies {
-		q := QueueName{"/", fmt.Sprintf("other %05d", n)}
-		over = append(over, Tally{Event: Event{VHost: q.VHost, Queue: q.Name}, Last: now.Add(-mendedAfter)})
-		s.Consumers[q] = Consumers{Count: 1, Came: now}
-	}
-	testenv.Quick(t, 50*time.Millisecond, "a look at what is mended", func() {
-		s.blame(nil)
-		for n := range over {
-			require.True(t, s.mended(&over[n]))
+// TestLooksInProportion: ten times as many queues at risk and held, and tallies whose causes are gone, take ten times as long, and not a hundred times.
+func TestLooksInProportion(t *testing.T) {
+	now := time.Now()
+	state := func(queues int) (s *State, over []Tally) {
+		s = &State{Now: now, Consumers: map[QueueName]Consumers{}}
+		for n := range queues {
+			q := QueueName{"/", fmt.Sprintf("queue %05d", n)}
+			s.AtRisk, s.Held = append(s.AtRisk, Risk{QueueName: q, Count: 10}), append(s.Held, PastDeadline{QueueName: q, Count: 10})
 		}
-	})
-	s.Blamed = nil
-	testenv.Quick(t, 100*time.Millisecond, "a look at what is not consumed", func() { require.Len(t, seeUnconsumed(s), 10_000) })
+		for n := range queues / 10 {
+			q := QueueName{"/", fmt.Sprintf("other %05d", n)}
+			over = append(over, Tally{Event: Event{VHost: q.VHost, Queue: q.Name}, Last: now.Add(-mendedAfter)})
+			s.Consumers[q] = Consumers{Count: 1, Came: now}
+		}
+		return s, over
+	}
+	mended := func(queues int) func() {
+		s, over := state(queues)
+		return func() {
+			s.blame(nil)
+			for n := range over {
+				require.True(t, s.mended(&over[n]))
+			}
+		}
+	}
+	unconsumed := func(queues int) func() {
+		s, _ := state(queues)
+		return func() { require.Len(t, seeUnconsumed(s), queues) }
+	}
+	const few, more, slack = 1000, 10, 4
+	testenv.InProportion(t, slack*more, "what is mended", mended(few), mended(more*few))
+	testenv.InProportion(t, slack*more, "what is not consumed", unconsumed(few), unconsumed(more*few))
 }
