@@ -166,10 +166,8 @@ func SignsOf(b *Broker) Signs {
 	s := Signs{
 		LettersWaiting: int(max(b.env.Waiting.Load(), 0)), LettersDropped: b.env.Counters.DeadLettersLost.Load(), PoliciesNotInForce: b.policiesNotInForce(),
 	}
-	if dir := b.opts.Store.Dir; dir != "" {
-		if free, _, err := memory.DiskSpace(dir); err == nil {
-			s.DiskFree, s.DiskLimit = free, b.opts.DiskFreeLimit
-		}
+	if s.DiskFree = b.Alarm.DiskFree(); s.DiskFree > 0 {
+		s.DiskLimit = b.opts.DiskFreeLimit
 	}
 	return s
 }

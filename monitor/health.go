@@ -18,6 +18,21 @@ const (
 	ScheduleDown ScheduleState = "down"
 )
 
+// Says is which schedule fires, in words. well is false if it is not the one that is configured.
+func (s ScheduleState) Says() (which, then string, well bool) {
+	switch s {
+	case ScheduleUp:
+		return "Redis", ", fires on time", true
+	case ScheduleOfPrimary:
+		return "in the keepers of the queues", ", fires on time", true
+	case ScheduleEmbedded:
+		return "in Curfew itself", ", fires on time", true
+	case ScheduleRebuilding:
+		return "rebuilding Redis", "; Curfew itself fires", false
+	}
+	return "Redis is away", "; Curfew itself fires", false
+}
+
 // InRedis reports whether there is a schedule in Redis, whether or not it fires now.
 func (s ScheduleState) InRedis() bool { return s != ScheduleEmbedded && s != ScheduleOfPrimary }
 

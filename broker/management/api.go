@@ -62,7 +62,7 @@ func New(o Options) *API {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	a := &API{Options: o, b: o.Broker, log: o.Log.Named("management"), started: o.Now(), rates: o.Operations.Rates()}
+	a := &API{Options: o, b: o.Broker, log: o.Log.Named("management"), started: o.Now(), rates: o.Operations.Rates}
 	a.server = rest.New(rest.Options{Broker: o.Broker, Operations: o.Operations, Log: a.log}, a.table())
 	a.identify()
 	return a

@@ -16,7 +16,7 @@ func details(r operate.Rate) object { return object{"rate": rest.Rate(r.PerSecon
 
 // counts returns totals, each with its rate.
 func (a *API) counts(c operate.Counts, keys ...any) object {
-	rates, o := a.rates.OfSum(keys, c), object{}
+	rates, o := a.rates.Of(c, keys...), object{}
 	for name, n := range c {
 		o[name], o[name+"_details"] = n, details(rates[name])
 	}

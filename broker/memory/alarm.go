@@ -190,6 +190,14 @@ func (a *Alarm) memoryIs(low bool) {
 	}
 }
 
+// DiskFree is how much is free where messages are kept, in bytes; 0: they are in memory only, or that is not known.
+func (a *Alarm) DiskFree() (free int64) {
+	if a.opts.Dir != "" {
+		free, _, _ = a.opts.DiskSpace(a.opts.Dir)
+	}
+	return free
+}
+
 func (a *Alarm) checkDisk() {
 	if a.opts.DiskFreeLimit == 0 || a.opts.Dir == "" {
 		return

@@ -148,7 +148,7 @@ func (o Letters) ExportDeadLetters(ctx context.Context, a Actor, r DeadLetters, 
 func (o Letters) ImportDeadLetters(ctx context.Context, a Actor, to QueueName, lines io.Reader) (n int, err error) {
 	q, vh, err := o.incarnation(&a, ImportDeadLetters, to, 0)
 	if err == nil {
-		n, err = deadletters.Import(ctx, o.Broker, vh.NewPublisher(a.Name), q.Name(), lines, func(n int) { report(ctx, n, 0) })
+		n, err = deadletters.Import(ctx, o.Broker, vh.NewPublisher(a.Name), q.Name(), lines, func(n int) { progress(ctx)(n, 0) })
 	}
 	if err == nil {
 		err = o.Commit(ctx)

@@ -29,7 +29,7 @@ func (o Settings) ImportDefinitions(ctx context.Context, a Actor, d *definitions
 	err := o.permit(&a, ImportDefinitions, "")
 	var report definitions.Report
 	if err == nil {
-		report, err = definitions.Import(ctx, o.Broker, d, definitions.Options{User: a.Name, Progress: progressOf(ctx)})
+		report, err = definitions.Import(ctx, o.Broker, d, definitions.Options{User: a.Name, Progress: progress(ctx)})
 	}
 	return o.imported(a, "", report, err)
 }
@@ -39,14 +39,9 @@ func (o Settings) ImportVHostDefinitions(ctx context.Context, a Actor, vhost str
 	vh, err := o.vhost(&a, ImportDefinitions, vhost)
 	var report definitions.Report
 	if err == nil {
-		report, err = definitions.ImportVHost(ctx, o.Broker, vh.Name(), d, definitions.Options{Progress: progressOf(ctx)})
+		report, err = definitions.ImportVHost(ctx, o.Broker, vh.Name(), d, definitions.Options{Progress: progress(ctx)})
 	}
 	return o.imported(a, vhost, report, err)
-}
-
-// progressOf returns what notes how much of a run is done.
-func progressOf(ctx context.Context) func(done, total int) {
-	return func(done, total int) { report(ctx, done, total) }
 }
 
 func (o Settings) imported(a Actor, vhost string, report definitions.Report, err error) error {

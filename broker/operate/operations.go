@@ -76,12 +76,13 @@ type Operations struct {
 // Access checks who may do what, waits for commits and records changes, for all operations.
 type Access struct {
 	Options
+	Rates *Rates // of the broker's counts
+
 	log       *zap.Logger
 	started   time.Time
 	replacing sync.Mutex // held while an operation replaces something (Typed.Replaces)
 	seed      maphash.Seed
 	runs      runs
-	rates     *Rates
 
 	// epoch counts the changes that were made. The lists below are of all virtual hosts.
 	epoch            atomic.Uint64
@@ -119,7 +120,7 @@ func New(o Options) *Operations {
 	}
 	shared := &Access{Options: o, started: time.Now(), log: o.Log.Named("operate"), seed: maphash.MakeSeed()}
 	shared.runs.access = shared
-	shared.rates = newRates(shared.countAll, o.Now)
+	shared.Rates = &Rates{all: shared.countAll, now: o.Now, courses: map[any]*course{}}
 	return &Operations{shared, Letters{shared}, Settings{shared}, Topology{shared}}
 }
 

@@ -70,10 +70,6 @@ type (
 	ExchangeKey struct{ VHost, Name string }
 )
 
-func newRates(all func() map[any]counted, now func() time.Time) *Rates {
-	return &Rates{all: all, now: now, courses: map[any]*course{}}
-}
-
 // Refresh takes a sample if it is time. It must be called before rates are read.
 func (r *Rates) Refresh() {
 	r.mu.Lock()
@@ -86,7 +82,13 @@ func (r *Rates) Refresh() {
 		return
 	}
 	r.older, r.newer = r.newer, &sample{at: now, seen: r.all()}
-	r.rememberLocked()
+	for key, h := range r.courses {
+		if s, there := r.newer.seen[key]; there {
+			h.append(now, s)
+		} else { // it no longer exists
+			delete(r.courses, key)
+		}
+	}
 }
 
 // Rate is how fast a count changes.
@@ -99,11 +101,8 @@ type Rate struct {
 // oldest is the greatest age of a sample that pages compare with.
 const oldest = time.Minute
 
-// Of returns the rates of a thing's counts. One that did not exist at the older sample counts from 0.
-func (r *Rates) Of(key any, c Counts) map[string]Rate { return r.OfSum([]any{key}, c) }
-
-// OfSum returns the rates of the sum of several things' counts.
-func (r *Rates) OfSum(keys []any, c Counts) map[string]Rate {
+// Of returns the rates of a thing's counts, or of the sum of several things'. One that did not exist at the older sample counts from 0.
+func (r *Rates) Of(c Counts, keys ...any) map[string]Rate {
 	base, seconds := r.baseline(keys)
 	list := make(map[string]Rate, len(c))
 	for name, n := range c {
@@ -199,18 +198,6 @@ func (h *course) value(name string, at time.Time) (n uint64, known bool) {
 	return 0, false
 }
 
-// rememberLocked adds the newest sample to the courses, and drops those of things that no
-// longer exist.
-func (r *Rates) rememberLocked() {
-	for key, h := range r.courses {
-		if s, there := r.newer.seen[key]; there {
-			h.append(r.newer.at, s)
-		} else {
-			delete(r.courses, key)
-		}
-	}
-}
-
 // courseLocked returns the course of a thing. A new one begins with the two samples that
 // exist.
 func (r *Rates) courseLocked(key any) *course {
@@ -269,9 +256,6 @@ func (r *Rates) Samples(key any, name string, now uint64, age, step time.Duratio
 	}
 	return list
 }
-
-// Rates are those of the broker's counts.
-func (o *Access) Rates() *Rates { return o.rates }
 
 // QueueCounts are what a queue counts.
 func QueueCounts(c *broker.QueueStats) Counts {

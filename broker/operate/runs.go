@@ -73,20 +73,14 @@ var ErrTooManyRuns = errors.New("too many long operations are running; try again
 
 // Underway is a run that its starter may wait for or cancel.
 type Underway struct {
-	cancel context.CancelFunc // nil: it has not run in this process
-	ended  chan struct{}      // nil as well then; closed at the end
+	Cancel context.CancelFunc // asks it to end; nil: it has not run in this process
+	Ended  <-chan struct{}    // nil as well then; closed at the end
 	replay *deadletters.Job   // nil: it is none
 
 	mu  sync.Mutex
 	run Run
 	err error
 }
-
-// Ended is closed at the end.
-func (u *Underway) Ended() <-chan struct{} { return u.ended }
-
-// Cancel asks it to end.
-func (u *Underway) Cancel() { u.cancel() }
 
 // Err is what it has returned, once it has ended.
 func (u *Underway) Err() error {
@@ -131,11 +125,11 @@ func runOf(r deadletters.Replay) Run {
 
 // underway reports whether a goroutine works on it. runs.mu is held.
 func (u *Underway) underway() bool {
-	if u.ended == nil {
+	if u.Ended == nil {
 		return false
 	}
 	select {
-	case <-u.ended:
+	case <-u.Ended:
 		return false
 	default:
 		return true
@@ -155,12 +149,14 @@ type runs struct {
 // progressKey is the key of a run in its context.
 type progressKey struct{}
 
-// report notes how much of a run is done, if the context is a run's.
-func report(ctx context.Context, done, total int) {
-	if u, is := ctx.Value(progressKey{}).(*Underway); is {
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		u.run.Done, u.run.Total = done, total
+// progress returns what notes how much of a run is done, if the context is a run's.
+func progress(ctx context.Context) func(done, total int) {
+	return func(done, total int) {
+		if u, is := ctx.Value(progressKey{}).(*Underway); is {
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			u.run.Done, u.run.Total = done, total
+		}
 	}
 }
 
@@ -198,7 +194,7 @@ func (r *runs) begin(u *Underway, do func(context.Context) (result any, err erro
 	}
 	ended := make(chan struct{})
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), progressKey{}, u))
-	u.cancel, u.ended = cancel, ended
+	u.Cancel, u.Ended = cancel, ended
 	if !slices.Contains(r.list, u) {
 		r.list = append(r.list, u)
 	}
@@ -260,8 +256,8 @@ func (o *Access) Close() {
 	o.runs.mu.Lock()
 	o.runs.closed.Store(true)
 	for _, u := range o.runs.list {
-		if u.cancel != nil {
-			u.cancel()
+		if u.Cancel != nil {
+			u.Cancel()
 		}
 	}
 	o.runs.mu.Unlock()
@@ -298,7 +294,7 @@ func (c *Call) find(id string) (*Underway, error) {
 // cancel asks a run to end, and waits until it has, or until it has taken five seconds.
 func (c *Call) cancel(ctx context.Context, u *Underway) {
 	c.runs.mu.Lock()
-	cancel, ended := u.cancel, u.ended
+	cancel, ended := u.Cancel, u.Ended
 	c.runs.mu.Unlock()
 	if cancel == nil {
 		return

@@ -1,6 +1,10 @@
 package operate
 
-import "time"
+import (
+	"time"
+
+	"github.com/dustin/go-humanize"
+)
 
 // State is the state of the broker at one moment.
 type State struct {
@@ -9,6 +13,7 @@ type State struct {
 	Started           time.Time
 	DataDir           string        // "": memory only
 	NewFolder         bool          // DataDir held no broker data at this start
+	DiskFree          int64         // bytes, where DataDir is; 0: not known
 	DiskSilent        time.Duration // how long the disk has not answered; 0: it answers
 	Blocked           string        // why publishers have to wait; "": they need not
 	Memory, MemoryMax int64         // bytes; max 0: no limit
@@ -17,13 +22,31 @@ type State struct {
 	Channels          int
 }
 
+// Storage is where messages are kept, in words, and what to know about that. warn says that it is a warning.
+func (s *State) Storage() (where, more string, warn bool) {
+	switch {
+	case s.DataDir == "" && s.ManualClock:
+		return "memory only", "for tests", false
+	case s.DataDir == "":
+		return "memory only", "a restart loses every message; set CURFEW_DATA_DIR", true
+	}
+	more = s.DataDir
+	if s.DiskFree > 0 {
+		more += ", " + humanize.IBytes(uint64(s.DiskFree)) + " free"
+	}
+	if s.NewFolder {
+		more += "; the folder was empty at this start: if Curfew had run before, its volume is not mounted or CURFEW_DATA_DIR has changed"
+	}
+	return "on disk", more, false
+}
+
 // now is the time by the clock that deadlines are shown by.
 func (o *Access) now() time.Time { return time.UnixMilli(o.Broker.UnixMillis(o.Broker.Now())) }
 
 // State returns the state of the broker. Every user who may log in may see it.
 func (o *Access) State() State {
 	s := State{
-		NowMillis: o.Broker.UnixMillis(o.Broker.Now()), ManualClock: o.Broker.Manual() != nil, Started: o.started, DataDir: o.DataDir, NewFolder: o.Broker.NewFolder(), DiskSilent: o.Broker.DiskSilent(), Blocked: o.Broker.Alarm.Last(),
+		NowMillis: o.Broker.UnixMillis(o.Broker.Now()), ManualClock: o.Broker.Manual() != nil, Started: o.started, DataDir: o.DataDir, NewFolder: o.Broker.NewFolder(), DiskFree: o.Broker.Alarm.DiskFree(), DiskSilent: o.Broker.DiskSilent(), Blocked: o.Broker.Alarm.Last(),
 		Memory: o.Broker.Alarm.MemoryInUse(), MemoryMax: o.Broker.Alarm.MemoryLimit(), InFlow: o.Server.InFlow(),
 	}
 	s.Connections, s.Channels = o.Server.Counts()

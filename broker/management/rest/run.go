@@ -24,7 +24,7 @@ func (r *Request) Run(op operate.Operation, at operate.QueueName, do func(contex
 		return err
 	}
 	async, wait := r.preference()
-	ended, tired := run.Ended(), (<-chan time.Time)(nil)
+	ended, tired := run.Ended, (<-chan time.Time)(nil)
 	if async {
 		timer := time.NewTimer(wait)
 		defer timer.Stop()
@@ -40,7 +40,7 @@ func (r *Request) Run(op operate.Operation, at operate.QueueName, do func(contex
 	if r.uploaded != nil { // a client that is sending a file cannot read an answer
 		select {
 		case <-r.uploaded:
-		case <-run.Ended():
+		case <-run.Ended:
 		case <-r.Context().Done():
 		}
 	}
@@ -48,7 +48,7 @@ func (r *Request) Run(op operate.Operation, at operate.QueueName, do func(contex
 	case <-ended:
 	case <-r.Context().Done():
 		run.Cancel()
-		<-run.Ended()
+		<-run.Ended
 	case <-tired:
 		r.leave(run)
 		now := run.Run()
@@ -113,7 +113,7 @@ func (r *Request) preference() (async bool, wait time.Duration) {
 func (r *Request) leave(run *operate.Underway) {
 	r.left.Store(run)
 	go func() {
-		<-run.Ended()
+		<-run.Ended
 		r.release()
 	}()
 }

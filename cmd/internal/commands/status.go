@@ -89,7 +89,7 @@ func statusRows(s *node.Status) [][]string {
 			add("", "in the last hour ", *s.Lost, " lost, ", *s.Rescued, " dead-lettered")
 		}
 		add("lateness", "p50 ", lateness(s.LatenessP50), ", p99 ", lateness(s.LatenessP99))
-		add("schedule", s.Schedule)
+		add("schedule", s.Fires)
 	default:
 		add("deadlines", "monitor off: messages expire only when a delivery or a get meets them")
 	}
@@ -127,10 +127,8 @@ func storeRows(s *node.Status) (rows [][]string) {
 	if s.Blocked != "" {
 		publishers = "publishers wait: " + s.Blocked
 	}
-	add("store", publishers)
-	if s.NewDataDir {
-		add("", "the data folder was empty at this start: if Curfew had run before, its volume is not mounted or CURFEW_DATA_DIR has changed")
-	}
+	add("store", s.Storage)
+	add("", publishers)
 	add("", english.Plural(int(s.Segments), "segment", ""), ", ", humanize.IBytes(uint64(s.Stored)), ", of which messages need ", humanize.IBytes(uint64(s.Live)))
 	if s.SyncP99 != nil {
 		add("", "syncs p50 ", lateness(s.SyncP50), ", p99 ", lateness(s.SyncP99))

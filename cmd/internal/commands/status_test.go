@@ -44,11 +44,13 @@ func TestStatusAndAuditCommands(t *testing.T) {
 	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Regexp(c, incidents, r.status()) }, time.Minute, 20*time.Millisecond)
 	text := r.status()
 	for _, line := range []string{health + `\n`, `messages +21 ready, 0 unacked in 2 queues\n +21 dead letters, of these 0 parked \(see curfew dlq list\)\n +0 delayed `, `lateness +p50 <= .*, p99 <= `, `incidents +` + incidents + `, info \d \(see curfew incident ls\)\n`, `resource alarms +0\n`,
+		`schedule +in Curfew itself, fires on time\n`, `store +on disk: \S+, \d.* free; the folder was empty at this start: .*\n +open to publishers\n`,
 		`clients +\d+ connections?, 0 consumers\n`, `  \d+ segments?, \d.* MiB, of which messages need \d`, `  syncs p50 <= .*, p99 <= `, `memory +\d+(\.\d)? MiB of \d`} {
 		assert.Regexp(t, line, text)
 	}
 	require.Eventually(t, func() bool { return strings.Contains(r.status(), "in the last hour 0 lost, 21 dead-lettered\n") }, time.Minute, 20*time.Millisecond)
 	_, page := r.visit("/", nil)
+	assert.Regexp(t, `in Curfew itself</span>, fires on time .*on disk</span>: \S+, \d[^<]* free; the folder was empty at this start: `, page)
 	assert.Regexp(t, `>Lost, last hour</span><b><span class="faint">0</span><div><span class="faint">21 dead-lettered<`, page)
 	var s node.Status
 	require.NoError(t, json.Unmarshal([]byte(r.status("-o", "json")), &s))
@@ -147,15 +149,6 @@ func TestStatusCountsDeadLettersAsTheirPageDoes(t *testing.T) {
 		assert.Contains(c, r.status(), "3 dead letters, of these 0 parked")
 		assert.Regexp(c, `old.dead +1 `, r.ok("dlq", "list"))
 	}, time.Minute, 20*time.Millisecond)
-}
-
-// TestStatusNamesANewFolder, which may be one that was not mounted.
-func TestStatusNamesANewFolder(t *testing.T) {
-	named := func(s node.Status) bool {
-		return strings.Contains(fmt.Sprint(statusRows(&s)), "the data folder was empty at this start")
-	}
-	assert.True(t, named(node.Status{NewDataDir: true}))
-	assert.False(t, named(node.Status{}))
 }
 
 // TestStatusCountsAcknowledgedIncidents, about which nobody is notified.

@@ -104,7 +104,7 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 	l.order()
 	l.Rows, l.Cut = ui.CutOf(l.Rows, "/queues", v, "page")
 	l.columns(v)
-	rates := d.Operations.Rates()
+	rates := d.Operations.Rates
 	rates.Refresh()
 	holders, err := operate.Holders(d.Operations.Access, by.Actor(), operate.QueueName{VHost: l.VHost})
 	if err != nil {

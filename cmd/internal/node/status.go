@@ -28,6 +28,7 @@ type Status struct {
 	TTLOff       bool       `json:"ttl_off,omitempty"`       // no message expires (CURFEW_TTL=off)
 	Clock        *time.Time `json:"clock,omitempty"`         // what a manual clock shows, which stands until it is moved
 	Schedule     string     `json:"schedule,omitempty"`      // what fires: embedded, primary (RabbitMQ), or the state of the schedule in Redis: up, rebuilding or down
+	Fires        string     `json:"fires,omitempty"`         // the same in words
 	Pending      int64      `json:"pending"`                 // deadlines that wait
 	Next         *time.Time `json:"next"`                    // the next deadline, not counting those that have passed; null: none
 	Held         int        `json:"held"`                    // messages that consumers hold past their deadlines, now
@@ -48,6 +49,8 @@ type Status struct {
 	Blocked      string     `json:"blocked"` // why publishers wait; empty: they do not
 	Memory       int64      `json:"memory_bytes"`
 	MemoryLimit  int64      `json:"memory_limit_bytes"` // 0: none
+	Storage      string     `json:"storage"`            // where messages are kept, in words
+	DiskFree     int64      `json:"disk_free_bytes"`    // there; 0: not known
 	NewDataDir   bool       `json:"new_data_dir"`       // the data folder was empty at this start
 	Segments     uint64     `json:"store_segments"`
 	Stored       int64      `json:"store_bytes"`      // on disk
@@ -87,7 +90,8 @@ func (n *Node) status(o *opsEndpoints) Status {
 	n.primary.status(&s)
 	if n.monitor != nil {
 		m := n.monitor.Health()
-		s.Schedule, s.Pending = string(m.Schedule), m.Pending
+		which, then, _ := m.Schedule.Says()
+		s.Schedule, s.Fires, s.Pending = string(m.Schedule), which+then, m.Pending
 		for _, f := range n.monitor.Forecasts() {
 			s.AsMeant += f.AsMeant
 			if f.AtRisk == 0 {
@@ -106,9 +110,9 @@ func (n *Node) status(o *opsEndpoints) Status {
 
 // status implements primary.
 func (o *ownBroker) status(s *Status) {
-	s.Blocked = o.broker.Alarm.Last()
-	s.NewDataDir = o.broker.NewFolder()
-	s.Memory, s.MemoryLimit = o.broker.Alarm.MemoryInUse(), o.broker.Alarm.MemoryLimit()
+	is := o.operations.State()
+	where, more, _ := is.Storage()
+	s.Storage, s.DiskFree, s.NewDataDir, s.Blocked, s.Memory, s.MemoryLimit = where+": "+more, is.DiskFree, is.NewFolder, is.Blocked, is.Memory, is.MemoryMax
 	for _, h := range o.holders(nil) {
 		s.Held += h.Count
 	}

@@ -174,10 +174,10 @@ func (d Pages) long(r *http.Request, v ui.Visitor, op operate.Operation, at oper
 		return 0, err
 	}
 	select {
-	case <-run.Ended():
+	case <-run.Ended:
 	case <-r.Context().Done():
 		run.Cancel()
-		<-run.Ended()
+		<-run.Ended
 	}
 	return n, run.Err()
 }

@@ -135,7 +135,7 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 	}
 	o.Remote = d.Remote
 	if len(queues) > 0 {
-		o.Fleet = newFleet(queues, monitor.ByQueue(all), d.Incidents.Queues(), d.Operations.Rates())
+		o.Fleet = newFleet(queues, monitor.ByQueue(all), d.Incidents.Queues(), d.Operations.Rates)
 	}
 	o.History = NewTrends(d.History, "/", r.URL.Query(), "", "")
 	return o, nil
@@ -171,8 +171,8 @@ func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visit
 		o.Ready, o.Unacked, o.Consumers = o.Ready+q.Ready, o.Unacked+q.Unacked, o.Consumers+q.Consumers
 	}
 	o.Queues, o.Losses = len(queues), operate.LossesOfAll(queues)
-	of.Rates().Refresh()
-	rates := of.Rates().Of(operate.TotalKey{}, of.Totals())
+	of.Rates.Refresh()
+	rates := of.Rates.Of(of.Totals(), operate.TotalKey{})
 	o.Published, o.Delivered = rates["publish"], rates["deliver_get"]
 	return queues, err
 }

@@ -41,15 +41,17 @@ func (o *overview) start() g.Node {
 
 // verdicts is the banner: the incidents, or that all is well. What changed stands beside them, or on a phone below the worst.
 func (o *overview) verdicts() g.Node {
-	list, more := o.shown()
+	list, others := o.shown()
+	where, more, inMemory := o.Storage()
 	whole := min(len(list), bannerWhole)
 	incidents := func(list []incident.Incident, whole bool) g.Node {
 		return g.Map(list, func(i incident.Incident) g.Node { return o.incident(&i, whole) })
 	}
 	return h.Section(h.Role("status"), h.Aria("label", "State"), g.If(len(o.Changed) > 0, h.Class("state")),
 		o.verdict(), incidents(list[:whole], true), o.changes(), incidents(list[whole:], false),
-		g.If(more > 0, h.P(ui.Link("/incidents", g.Text(ui.Plural(more, "more incident"))))),
+		g.If(others > 0, h.P(ui.Link("/incidents", g.Text(ui.Plural(others, "more incident"))))),
 		g.Iff(o.Next != nil, o.next),
+		g.If(inMemory && !o.Remote, h.P(h.Class("verdict brief warn"), g.Text("Messages are in "+where+": "+more))),
 		g.Map(o.Over, func(i incident.Incident) g.Node {
 			return h.P(h.Class("verdict brief good"), g.Text("Over since "+ui.Clock(i.Ended.UnixMilli())+" UTC, after "+ui.Span(i.Ended.Sub(i.Since).Truncate(time.Second))+": "), ui.Link("/incidents#incident-"+i.ID, ui.Name(i.Summary)))
 		}))
@@ -227,26 +229,18 @@ func (o *overview) components() g.Node {
 }
 
 func (o *overview) schedule() g.Node {
-	is := g.Group{ui.Class("warn", g.Text("Redis is away")), g.Text("; this process fires")}
-	switch o.Health.Schedule {
-	case monitor.ScheduleUp:
-		is = g.Group{ui.Class("good", g.Text("Redis")), g.Text(", fires on time")}
-	case monitor.ScheduleOfPrimary:
-		is = g.Group{ui.Class("good", g.Text("in the keepers of the queues"))}
-	case monitor.ScheduleEmbedded:
-		is = g.Group{ui.Class("good", g.Text("in this process"))}
-	case monitor.ScheduleRebuilding:
-		is = g.Group{ui.Class("warn", g.Text("rebuilding Redis")), g.Text("; this process fires")}
-	}
-	return ui.Fact("Schedule", is, g.Text(" "), ui.Lasting(o.Health.Since))
+	which, then, well := o.Health.Schedule.Says()
+	return ui.Fact("Schedule", ui.Class(goodIf(well), g.Text(which)), g.Text(then+" "), ui.Lasting(o.Health.Since))
 }
 
 func (o *overview) store() g.Node {
-	if o.DataDir == "" && o.ManualClock {
-		return g.Text("memory only, for tests")
+	where, more, warn := o.Storage()
+	return g.Group{ui.Class(goodIf(!warn), g.Text(where)), g.Text(": "), ui.Name(more)}
+}
+
+func goodIf(well bool) string {
+	if well {
+		return "good"
 	}
-	if o.DataDir == "" {
-		return g.Group{ui.Class("warn", g.Text("memory only")), g.Text(": a restart loses every message; set CURFEW_DATA_DIR")}
-	}
-	return g.Group{ui.Class("good", g.Text("on disk")), g.Text(" "), ui.Class("faint", ui.Name(o.DataDir)), g.If(o.NewFolder, g.Text(", empty at this start"))}
+	return "warn"
 }

@@ -43,3 +43,16 @@ func TestPublishersStateIsDrawn(t *testing.T) {
 		require.Contains(t, page.String(), want)
 	}
 }
+
+// TestMessagesInMemoryOnly are a warning on the first screen, unless that is for tests.
+func TestMessagesInMemoryOnly(t *testing.T) {
+	const warning = `warn">Messages are in memory only: a restart loses every message; set CURFEW_DATA_DIR<`
+	for _, c := range []struct {
+		overview
+		warned bool
+	}{{overview{}, true}, {overview{State: operate.State{ManualClock: true}}, false}, {overview{State: operate.State{DataDir: "/x"}}, false}, {overview{Remote: true}, false}} {
+		var page strings.Builder
+		require.NoError(t, c.verdicts().Render(&page))
+		require.Equal(t, c.warned, strings.Contains(page.String(), warning), page.String())
+	}
+}

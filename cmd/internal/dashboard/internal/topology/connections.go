@@ -73,7 +73,7 @@ func (p ConnectionPages) gather(ctx context.Context, v ui.Visitor) ([]connection
 	for i := range holders {
 		of[holders[i].Connection] = append(of[holders[i].Connection], holders[i])
 	}
-	rates := p.Operations.Rates()
+	rates := p.Operations.Rates
 	rates.Refresh()
 	list := make([]connection, len(found))
 	for i, c := range found {
@@ -81,13 +81,13 @@ func (p ConnectionPages) gather(ctx context.Context, v ui.Visitor) ([]connection
 		sum, channels := operate.Counts{}, []any{}
 		for j := range c.Channels {
 			counts := operate.ChannelCounts(&c.Channels[j].Stats)
-			one.Rates = append(one.Rates, rates.Of(c.Channels[j].Identity(), counts))
+			one.Rates = append(one.Rates, rates.Of(counts, c.Channels[j].Identity()))
 			channels = append(channels, c.Channels[j].Identity())
 			for name, n := range counts {
 				sum[name] += n
 			}
 		}
-		one.Rate = rates.OfSum(channels, sum)
+		one.Rate = rates.Of(sum, channels...)
 		for j := range one.Holders {
 			one.Past += one.Holders[j].PastDeadline
 		}
@@ -199,11 +199,11 @@ func (p ConnectionPages) work(ctx context.Context, v ui.Visitor, page *consumers
 			page.Waiting[q.ID] = q.Ready
 		}
 	}
-	p.Operations.Rates().Refresh()
+	p.Operations.Rates.Refresh()
 	for i := range found {
 		for j := range found[i].Channels {
 			ch := &found[i].Channels[j]
-			page.Rates[channel{found[i].Name, ch.Number}] = p.Operations.Rates().Of(ch.Identity(), operate.ChannelCounts(&ch.Stats))
+			page.Rates[channel{found[i].Name, ch.Number}] = p.Operations.Rates.Of(operate.ChannelCounts(&ch.Stats), ch.Identity())
 		}
 	}
 	return nil
