@@ -13,29 +13,44 @@ import (
 // while its server is down now and then connects to itself, and keeps the port.
 const firstPort, endPort = 20_000, 32_000
 
+// blockPorts is how many ports a process takes at a time. It listens at the first of them for as long as it runs, which tells others that the
+// block is taken.
+const blockPorts = 50
+
 var ports struct {
 	sync.Mutex
-	next int // 0 before the first
+	next, end int            // of the block
+	taken     []net.Listener // of the blocks
 }
 
-// FreeAddr returns a loopback address at which nobody listens. The same process is given no
-// address twice, and different processes begin at different ones. It is safe for
-// concurrent use.
+// FreeAddr returns a loopback address at which nobody listens. No address is given twice, neither by a process nor by two that run at the same
+// time. It is safe for concurrent use.
 func FreeAddr() string {
 	ports.Lock()
 	defer ports.Unlock()
 	for range endPort - firstPort {
-		if ports.next == 0 {
-			ports.next = firstPort + rand.IntN(endPort-firstPort)
+		if ports.next == ports.end {
+			ports.next = firstPort + rand.IntN((endPort-firstPort)/blockPorts)*blockPorts
+			l := listen(ports.next)
+			if ports.end = ports.next; l == nil {
+				continue // it is another's
+			}
+			ports.taken, ports.end = append(ports.taken, l), ports.next+blockPorts
+			ports.next++
 		}
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(ports.next))
-		if ports.next++; ports.next == endPort {
-			ports.next = firstPort
-		}
-		if l, err := net.Listen("tcp", addr); err == nil {
+		ports.next++
+		if l := listen(ports.next - 1); l != nil {
 			l.Close()
-			return addr
+			return l.Addr().String()
 		}
 	}
 	panic("testenv: no port is free")
+}
+
+func listen(port int) net.Listener {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return nil
+	}
+	return l
 }

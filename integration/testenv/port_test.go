@@ -18,3 +18,14 @@ func TestFreeAddrIsFreeAndNewEachTime(t *testing.T) {
 		t.Cleanup(func() { l.Close() })
 	}
 }
+
+func TestAProcessLeavesOthersTheirPorts(t *testing.T) {
+	FreeAddr()
+	for _, l := range ports.taken {
+		other, err := net.Listen("tcp", l.Addr().String())
+		if err == nil {
+			other.Close()
+		}
+		require.Error(t, err, "another process takes the block as well")
+	}
+}
