@@ -166,8 +166,8 @@ func SignsOf(b *Broker) Signs {
 	s := Signs{
 		LettersWaiting: int(max(b.env.Waiting.Load(), 0)), LettersDropped: b.env.Counters.DeadLettersLost.Load(), PoliciesNotInForce: b.policiesNotInForce(),
 	}
-	if s.DiskFree = b.Alarm.DiskFree(); s.DiskFree > 0 {
-		s.DiskLimit = b.opts.DiskFreeLimit
+	if free := b.Alarm.DiskFree(); free >= 0 {
+		s.DiskFree, s.DiskLimit = free, b.opts.DiskFreeLimit
 	}
 	return s
 }

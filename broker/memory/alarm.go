@@ -190,12 +190,14 @@ func (a *Alarm) memoryIs(low bool) {
 	}
 }
 
-// DiskFree is how much is free where messages are kept, in bytes; 0: they are in memory only, or that is not known.
-func (a *Alarm) DiskFree() (free int64) {
+// DiskFree is how much is free where messages are kept, in bytes; -1: they are in memory only, or that is not known.
+func (a *Alarm) DiskFree() int64 {
 	if a.opts.Dir != "" {
-		free, _, _ = a.opts.DiskSpace(a.opts.Dir)
+		if free, _, err := a.opts.DiskSpace(a.opts.Dir); err == nil {
+			return free
+		}
 	}
-	return free
+	return -1
 }
 
 func (a *Alarm) checkDisk() {

@@ -13,7 +13,7 @@ type State struct {
 	Started           time.Time
 	DataDir           string        // "": memory only
 	NewFolder         bool          // DataDir held no broker data at this start
-	DiskFree          int64         // bytes, where DataDir is; 0: not known
+	DiskFree          int64         // bytes, where DataDir is; -1: not known
 	DiskSilent        time.Duration // how long the disk has not answered; 0: it answers
 	Blocked           string        // why publishers have to wait; "": they need not
 	Memory, MemoryMax int64         // bytes; max 0: no limit
@@ -31,7 +31,7 @@ func (s *State) Storage() (where, more string, warn bool) {
 		return "memory only", "a restart loses every message; set CURFEW_DATA_DIR", true
 	}
 	more = s.DataDir
-	if s.DiskFree > 0 {
+	if s.DiskFree >= 0 {
 		more += ", " + humanize.IBytes(uint64(s.DiskFree)) + " free"
 	}
 	if s.NewFolder {

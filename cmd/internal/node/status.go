@@ -50,7 +50,7 @@ type Status struct {
 	Memory       int64      `json:"memory_bytes"`
 	MemoryLimit  int64      `json:"memory_limit_bytes"` // 0: none
 	Storage      string     `json:"storage"`            // where messages are kept, in words
-	DiskFree     int64      `json:"disk_free_bytes"`    // there; 0: not known
+	DiskFree     *int64     `json:"disk_free_bytes"`    // there; null: not known
 	NewDataDir   bool       `json:"new_data_dir"`       // the data folder was empty at this start
 	Segments     uint64     `json:"store_segments"`
 	Stored       int64      `json:"store_bytes"`      // on disk
@@ -112,7 +112,10 @@ func (n *Node) status(o *opsEndpoints) Status {
 func (o *ownBroker) status(s *Status) {
 	is := o.operations.State()
 	where, more, _ := is.Storage()
-	s.Storage, s.DiskFree, s.NewDataDir, s.Blocked, s.Memory, s.MemoryLimit = where+": "+more, is.DiskFree, is.NewFolder, is.Blocked, is.Memory, is.MemoryMax
+	if is.DiskFree >= 0 {
+		s.DiskFree = &is.DiskFree
+	}
+	s.Storage, s.NewDataDir, s.Blocked, s.Memory, s.MemoryLimit = where+": "+more, is.NewFolder, is.Blocked, is.Memory, is.MemoryMax
 	for _, h := range o.holders(nil) {
 		s.Held += h.Count
 	}
