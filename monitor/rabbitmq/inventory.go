@@ -194,7 +194,7 @@ func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup, x *t
 // queue with one time to live: no keeper runs, and a tap sees all that enters it. While a keeper runs, it judges by itself
 // whatever changes from moment to moment. A decision stays as it was while the facts cannot be known for a moment.
 func (q *queue) decideLocked(found *cluster.Queue, s cluster.Server, exact bool) {
-	if others := othersAt(found); others != q.facts.Others {
+	if others := q.othersLocked(othersAt(found)); others != q.facts.Others {
 		q.facts.Others = others
 		q.factsChangedLocked()
 	}
@@ -272,13 +272,25 @@ func notWanted(d cluster.Decision) error {
 func othersAt(q *cluster.Queue) keeper.Presence {
 	switch {
 	case q.Unknown&cluster.UnknownConsumers != 0:
-		return keeper.Unclear
+		return keeper.Unlisted
 	case slices.ContainsFunc(q.Attached, func(c cluster.Consumer) bool {
 		return keeper.OfTag(c.Tag) == "" && c.Priority != float64(delay.LinkPriority)
 	}):
 		return keeper.Present
 	}
 	return keeper.Absent
+}
+
+// othersLocked takes in what the list of consumers shows. A list that cannot be read was to be seen a moment ago: RabbitMQ is slow to answer while it
+// misses a node.
+func (q *queue) othersLocked(seen keeper.Presence) keeper.Presence {
+	switch {
+	case seen != keeper.Unlisted:
+		q.listedAt = time.Now()
+	case time.Since(q.listedAt) < unknownFor:
+		return keeper.Unclear
+	}
+	return seen
 }
 
 // sharedFor is how long another Curfew has to consume from a queue whose lease is here until that is a condition: one that hangs, or whose

@@ -61,7 +61,7 @@ func TestFactsReachTheKeeper(t *testing.T) {
 		r := newRunning(t, rabbitmq, "one", nil).start()
 		time.Sleep(time.Second)
 		readFacts := func() keeper.Facts {
-			time.Sleep(time.Minute)
+			time.Sleep(refreshEvery)
 			facts, err := r.keeper("keep-a").o.Facts(t.Context())
 			require.NoError(t, err)
 			return facts
@@ -82,6 +82,8 @@ func TestFactsReachTheKeeper(t *testing.T) {
 		require.Equal(t, keeper.Present, readFacts().Others)
 		rabbitmq.fail(errors.New("connection refused"))
 		require.Equal(t, keeper.Unclear, readFacts().Others)
+		time.Sleep(unknownFor)
+		require.Equal(t, keeper.Unlisted, readFacts().Others)
 		rabbitmq.fail(nil)
 		require.Equal(t, keeper.Present, readFacts().Others)
 	})

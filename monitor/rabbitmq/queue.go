@@ -57,6 +57,7 @@ type queue struct {
 	// Guarded by p.mu.
 	decision   cluster.Decision
 	facts      keeper.Facts
+	listedAt   time.Time // when RabbitMQ's list last showed who consumes
 	kind       queuefacts.Type
 	letGo      string                  // why nobody may keep it; "" is nothing
 	letGoHere  string                  // the same, if a keeper of this Curfew let it go
@@ -299,7 +300,7 @@ func (q *queue) readFacts(ctx context.Context) (keeper.Facts, error) {
 	defer q.p.mu.Unlock()
 	if err != nil {
 		q.p.log.Debug("using the last facts known", zap.String("queue", q.name), zap.Error(err))
-		q.facts.Others = keeper.Unclear // the last facts do not show who consumes now
+		q.facts.Others = q.othersLocked(keeper.Unlisted) // the last facts do not show who consumes now
 	}
 	return q.facts, nil
 }

@@ -243,7 +243,7 @@ func (c *core) advanceTake(now deadline.Instant) {
 
 // findRoll begins a roll if one is due.
 func (c *core) findRoll(now deadline.Instant) bool {
-	if !c.ages.caughtUp || c.looks.doubt || !c.rolls.begin(now, &c.line, c.facts, c.cfg.perChannel) {
+	if !c.ages.caughtUp || c.looks.doubtAt != 0 || !c.rolls.begin(now, &c.line, c.facts, c.cfg.perChannel) {
 		return false
 	}
 	c.counts.Rolls++

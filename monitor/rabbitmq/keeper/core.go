@@ -134,10 +134,10 @@ func (c *core) setFacts(now deadline.Instant, f Facts) {
 	if c.looks.takeList(now, f.Others) && c.state == StandingAside {
 		c.aside.until = now
 	}
-	if f.Others == Present && c.looks.doubt && c.taking() {
+	if f.Others == Present && c.looks.doubtAt != 0 && c.taking() {
 		c.standAside(now, reason{Consumer, "RabbitMQ lists another consumer"})
 	}
-	f.Others = Unclear
+	f.Others = Unlisted
 	if c.timeout > 0 && (f.ConsumerTimeout <= 0 || c.timeout < f.ConsumerTimeout) {
 		f.ConsumerTimeout = c.timeout
 	}
@@ -146,7 +146,7 @@ func (c *core) setFacts(now deadline.Instant, f Facts) {
 	}
 	changed := c.facts != f
 	c.facts, c.stale, c.line.quorum, c.line.putsBack = f, false, f.Type == queuefacts.Quorum, f.putsBack()
-	c.looks.by(now.Add(lookEvery))
+	c.looks.at = min(c.looks.at, now.Add(lookEvery))
 	if c.state == Refused && c.refusal.sticky {
 		return
 	}
@@ -175,7 +175,7 @@ func (c *core) disconnect(now deadline.Instant, text string) {
 	}
 	c.line.forgetAll()
 	c.rolls.present, c.given.rolled = nil, nil
-	c.connected, c.looks.asked, c.looks.doubt = false, false, false
+	c.connected, c.looks.asked, c.looks.doubtAt = false, false, 0
 	c.line.out = c.line.out[:0]
 	switch {
 	case c.state == Releasing:
@@ -238,7 +238,7 @@ func (c *core) wake() deadline.Instant {
 				at = min(at, r.quietUntil())
 			}
 		case !c.line.waits():
-			if c.ages.caughtUp && !c.looks.doubt {
+			if c.ages.caughtUp && c.looks.doubtAt == 0 {
 				at = min(at, max(c.rolls.next, c.rolls.free))
 			}
 			if c.line.consumer == nil {

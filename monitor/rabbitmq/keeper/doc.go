@@ -91,7 +91,7 @@
 //   - Consumers that are put back (cancelled_consumers.go): clusters of 3.x whose nodes die.
 //   - Consumers that are left behind (looks.left): clusters whose nodes die. Without it the keeper takes its own dead consumers for an application's
 //     and stands aside, up to minutes.
-//   - A second look, and glimpses (looks.suspect, looks.glimpsed): brokers without the event exchange, where a consumer that comes for a moment is
+//   - A second look, and glimpses (looks.suspected): brokers without the event exchange, where a consumer that comes for a moment is
 //     seen by chance, and one's own that is just being opened or closed could be taken for another.
 //   - Two more tries (givenBack.retry): machines whose clocks run at different speeds.
 //   - Harm (refusal.go): queues that do something with returned messages that the settings do not show, such as a plugin.

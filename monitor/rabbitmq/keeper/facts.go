@@ -7,11 +7,12 @@ import (
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
-// Presence is whether others consume, as far as is known.
+// Presence is whether RabbitMQ lists consumers that are no keeper's (OfTag).
 type Presence uint8
 
 const (
-	Unclear Presence = iota
+	Unlisted Presence = iota // nobody may see the list
+	Unclear                  // the list cannot be read at the moment
 	Absent
 	Present
 )
@@ -28,7 +29,7 @@ type Facts struct {
 	DeliveryLimit int
 	// ConsumerTimeout is the node's, or the queue's where it has one; 0 is unknown, for which 30 min are assumed.
 	ConsumerTimeout time.Duration
-	// Others is whether RabbitMQ lists consumers that are no keeper's (OfTag). The list may be seconds old.
+	// Others is by a list that may be seconds old.
 	Others Presence
 	// Unknown names what could not be read, such as "policies"; the queue is refused while it is not empty, unless
 	// Options.AllowUnknown.

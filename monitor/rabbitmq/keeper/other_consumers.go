@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"cmp"
 	"time"
 
 	"curfew/broker/deadline"
@@ -13,11 +14,9 @@ type looks struct {
 	asked     bool             // an answer is on its way
 	askedAt   deadline.Instant // since when
 	leftAt    deadline.Instant // when something left behind was last counted
-	suspect   bool             // the last look saw another consumer
-	glimpseAt deadline.Instant // when a look last saw one while the keeper's own number was certain; 0: never
+	suspected deadline.Instant // until when one more look that sees another consumer is enough; never: until a look sees none
 	phase     time.Duration    // by which the next look comes earlier
-	doubt     bool             // the last look saw more consumers, which may still be the keeper's
-	doubtAt   deadline.Instant // since when
+	doubtAt   deadline.Instant // since when looks have seen more consumers that may be the keeper's, or since the list was asked for; 0: the last look did not
 	gone      int              // of the keeper's consumers, when the number last changed
 	goneAt    deadline.Instant // when that was
 	ready     int
@@ -26,10 +25,10 @@ type looks struct {
 	elsewhere int              // consumers that are not on the present connection
 	changedAt deadline.Instant // when their number last changed
 	wantList  bool             // RabbitMQ's list may show whose they are, once it is new enough
-	listed    bool             // the list can be seen
+	listed    bool             // the list can be seen, now or soon
 	cameAt    deadline.Instant // when an event last told of another consumer
 	left      int              // consumers that count as left behind by a keeper
-	anyLeft   bool             // there were some
+	anyLeft   bool             // there were some, and no look since then has counted the keeper's own consumers alone
 	inherits  bool             // another keeper had the lease before: what the first look counts is left behind by it
 	zeroAt    deadline.Instant // since when each look has counted no consumer; 0: the last look counted some
 	fewAt     deadline.Instant // since when each look has counted fewer consumers than the keeper has; 0: the last look did not
@@ -68,20 +67,6 @@ func (l *looks) plan(now deadline.Instant) {
 	l.at = now.Add(lookEvery - l.phase)
 }
 
-// glimpsed notes that a look has seen another consumer. It reports whether another look did within the last minute: the consumer may come so
-// briefly that no two looks in succession see it.
-func (l *looks) glimpsed(now deadline.Instant, certain bool) (again bool) {
-	if !certain {
-		return false
-	}
-	again = l.glimpseAt != 0 && now < l.glimpseAt.Add(glimpsesWithin)
-	l.glimpseAt = now
-	return again
-}
-
-// by makes the next look no later than at.
-func (l *looks) by(at deadline.Instant) { l.at = min(l.at, at) }
-
 // leave notes that a keeper has left up to n consumers behind, on a connection that was lost with its node. A quorum queue goes on counting
 // them until the node is back.
 func (l *looks) leave(n int) {
@@ -92,7 +77,7 @@ func (l *looks) leave(n int) {
 // takeList takes in Facts.Others. RabbitMQ's list may lack a consumer that came within listAge. It reports whether all that is counted has
 // turned out to be left behind.
 func (l *looks) takeList(now deadline.Instant, others Presence) (settled bool) {
-	l.listed = others != Unclear
+	l.listed = others != Unlisted
 	switch {
 	case others == Present:
 		l.left = 0
@@ -107,14 +92,14 @@ func (l *looks) takeList(now deadline.Instant, others Presence) (settled bool) {
 
 // recently reports whether a queue may still give back what consumers held that were left behind.
 func (l *looks) recently(now deadline.Instant) bool {
-	return l.left > 0 || l.leftAt != 0 && now < l.leftAt.Add(distrustZero)
+	return l.left > 0 || now < l.leftAt.Add(distrustZero)
 }
 
 // unsure reports whether only RabbitMQ's list can tell whose consumers are counted.
 func (l *looks) unsure() bool { return l.anyLeft && l.elsewhere > 0 }
 
 // strangers returns how many of the counted consumers are neither the keeper's own nor left behind. Those left behind go all at once or, on
-// 3.10, not all: what is still counted then is taken for them until RabbitMQ's list names an application's, or for an application's if
+// 3.10 and 4.3, not all: what is still counted then is taken for them until RabbitMQ's list names an application's, or for an application's if
 // nobody may see that list. A quorum queue whose leader does not answer in time counts 0, which says nothing unless it goes on for long: ok
 // is false then.
 func (l *looks) strangers(now deadline.Instant, counted, own int) (n int, ok bool) {
@@ -132,7 +117,7 @@ func (l *looks) strangers(now deadline.Instant, counted, own int) (n int, ok boo
 	}
 	switch {
 	case n == 0:
-		l.left, l.anyLeft = 0, false
+		l.left, l.anyLeft = 0, l.anyLeft && counted == 0
 	case l.inherits:
 		l.leave(n)
 	case n < l.left && l.listed && now >= l.cameAt.Add(listAge):
@@ -213,7 +198,7 @@ func (c *core) looked(now deadline.Instant, epoch uint32, ready, consumers int, 
 	if c.looks.inherits && ready > 0 {
 		c.ages.trustAt = now // what counts 0 may only have been restarted; this does not
 	}
-	c.looks.doubt = false
+	c.looks.doubtAt = 0
 	var sure bool
 	if c.looks.others, sure = c.looks.strangers(now, consumers, 0); sure {
 		c.looks.goodAt = now
@@ -305,30 +290,30 @@ func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers 
 		return
 	}
 	c.looks.fewAt, c.looks.goodAt = 0, now
-	c.looks.others, c.looks.doubt = others, false
-	if others == 0 || others > c.line.gone {
-		c.looks.doubtAt = 0
-	}
+	doubtAt := c.looks.doubtAt
+	c.looks.others, c.looks.doubtAt = others, 0
 	switch {
 	case others == 0:
-		c.looks.suspect = false
+		if c.looks.suspected == never {
+			c.looks.suspected = 0
+		}
 		if c.looks.left == 0 {
 			c.line.gone = 0
 		}
 	case others <= c.line.gone && c.looks.mayBeGone(now, c.line.gone):
-		c.looks.others, c.looks.doubt = 0, true
+		c.looks.others, c.looks.doubtAt = 0, cmp.Or(doubtAt, now)
 		c.looks.at = now.Add(lookSurely)
-		if c.looks.doubtAt == 0 {
-			c.looks.doubtAt = now
-		} else if now >= c.looks.doubtAt.Add(goneWithin) { // RabbitMQ's list may name an application's
+		if now >= c.looks.doubtAt.Add(goneWithin) { // RabbitMQ's list may name an application's
 			c.looks.doubtAt = now
 			c.line.out = append(c.line.out, command{do: learn})
 		}
-	case !c.looks.glimpsed(now, c.line.gone == 0 && c.looks.left == 0) && !c.looks.suspect:
-		c.looks.suspect = true
+	case now >= c.looks.suspected:
+		c.looks.suspected = never
+		if c.line.gone == 0 && c.looks.left == 0 { // the number is certain, and it may come so briefly that no two looks in succession see it
+			c.looks.suspected = now.Add(glimpsesWithin)
+		}
 		c.looks.at = now.Add(lookSurely)
 	default:
-		c.looks.suspect = false
 		c.standAside(now, reason{Consumer, "another consumer came"})
 		c.advance(now)
 	}
@@ -354,7 +339,6 @@ func (c *core) beginKeeping(now deadline.Instant) {
 
 func (c *core) beginTake(now deadline.Instant) {
 	c.aside.tookAt = now
-	c.looks.suspect = false
 	c.rolls.compactBy(now.Add(compactEvery))
 	c.openAt = now
 	c.ages.begin(now, c.looks.ready)

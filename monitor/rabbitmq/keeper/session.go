@@ -53,7 +53,7 @@ func (k *Keeper) runSession(ctx context.Context) error {
 	}()
 	closed := conn.NotifyClose(make(chan *amqp091.Error, 1))
 	if s.facts = k.facts; s.facts != (Facts{}) { // RabbitMQ may be slow to answer while it misses a node
-		s.facts.Others = Unclear
+		s.facts.Others = min(s.facts.Others, Unclear)
 		s.spawn(s.learn)
 	} else if s.facts, err = k.o.Facts(ctx); err != nil {
 		return fmt.Errorf("keeper: facts: %w", err)
