@@ -88,6 +88,7 @@ rm -rf "$0"/etc/systemd/system/*.target.wants
 for unit in getty.target systemd-udevd.service systemd-udev-trigger.service systemd-networkd-wait-online.service apt-daily.timer; do
 	ln -sf /dev/null "$0/etc/systemd/system/$unit"
 done
+rm -f "$0/var/lib/man-db/auto-update" # dpkg would have every manual page read again, three times
 
 mount -t cgroup2 cgroup2 "$base/cgroup"
 mkdir "$base/cgroup/$GROUP"

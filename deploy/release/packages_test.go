@@ -88,36 +88,43 @@ func TestRpm(t *testing.T) {
 	}
 }
 
-// older is the same release under an older number, to upgrade from.
-func older(t *testing.T) *release {
-	t.Helper()
-	r, err := olderOnce()
-	check(t, err)
-	return r
-}
-
-var olderOnce = sync.OnceValues(func() (*release, error) {
-	r, err := makeOnce()
+// upgrade has the packages of this version, and of an older number to upgrade from. What else a release has is not made.
+var upgrade = sync.OnceValues(func() (list [2]*release, err error) {
+	version, err := treeVersion(repository)
 	if err != nil {
-		return nil, err
+		return list, err
 	}
-	was := *r
-	was.version, was.out, was.work = "v0.0.1", filepath.Join(scratch, "older"), filepath.Join(scratch, "work")
-	if err := os.Mkdir(was.out, 0o755); err != nil {
-		return nil, err
+	root, err := filepath.Abs(repository)
+	if err != nil {
+		return list, err
 	}
-	for _, step := range []step{was.build, was.generate, was.licenses, was.packages} {
-		if err := step(context.Background(), []target{here}); err != nil {
-			return nil, err
+	for i, number := range []string{"v0.0.1", version} {
+		r := &release{root: root, out: filepath.Join(scratch, "packages", number), work: filepath.Join(scratch, "work", number), version: number, commit: testCommit, time: testTime}
+		if err := os.MkdirAll(r.out, 0o755); err != nil {
+			return list, err
 		}
+		for _, step := range []step{r.build, r.generate, r.licenses, r.packages} {
+			if err := step(context.Background(), []target{here}); err != nil {
+				return list, err
+			}
+		}
+		list[i] = r
 	}
-	return &was, nil
+	return list, nil
 })
+
+// olderAndPresent are the two releases of upgrade.
+func olderAndPresent(t *testing.T) (was, is *release) {
+	t.Helper()
+	list, err := upgrade()
+	check(t, err)
+	return list[0], list[1]
+}
 
 // TestDebInstalled: the package on a Debian with systemd, from the first installation to the purge.
 func TestDebInstalled(t *testing.T) {
 	m := boot(t)
-	was, is := older(t), made(t)
+	was, is := olderAndPresent(t)
 	m.run("dpkg", "-i", m.put(packaged(t, was, "deb")))
 	m.lives(was, is, func() { m.run("dpkg", "-i", m.put(packaged(t, is, "deb"))) })
 	m.run("dpkg", "--remove", "curfew")
@@ -133,7 +140,7 @@ func TestDebInstalled(t *testing.T) {
 // TestRpmInstalled: the same with the RPM package, whose dependencies rpm cannot know about here. It has no purge.
 func TestRpmInstalled(t *testing.T) {
 	m := boot(t)
-	was, is := older(t), made(t)
+	was, is := olderAndPresent(t)
 	m.run("rpm", "--install", "--nodeps", m.put(packaged(t, was, "rpm")))
 	m.lives(was, is, func() { m.run("rpm", "--upgrade", "--nodeps", m.put(packaged(t, is, "rpm"))) })
 	m.run("rpm", "--erase", "curfew")
