@@ -77,7 +77,7 @@ test: deps $(LINT) $(SUM) ## everything, with the race detector, against real Re
 	@rm -rf .cache/failed && mkdir -p .cache/failed
 	$(MAKE) --no-print-directory -j3 .test-broker .test-rabbitmq .test-in-process .test-units .test-simulation .test-release .test-faults .test-kubernetes .test-long
 	$(MAKE) --no-print-directory -j2 .test-quietly $(WITH) .test-rest
-	$(RELEASED) -run '^TestNeighbour$$' ./integration/faults
+	$(RELEASED) -parallel 6 -run '^TestNeighbour$$' ./integration/faults
 	@find .cache/failed -type f -exec sed 's/^/failed once: /' {} + # none is the usual case
 
 # Three of these run at a time: the unit tests keep the processors busy, those beside RabbitMQ mostly wait for its nodes. What measures lateness in

@@ -70,11 +70,11 @@ func attackerOf(t *testing.T, p *process) *attacker {
 const strikeVariable = "FAULTS_STRIKE"
 
 // prepare starts a process for the attack: this one has to measure, and must not be busy with anything else. The attack's gives way a
-// little to the others. It begins when begin is called; ended waits for its end.
-func (x *attacker) prepare(a *attack) (begin func(), ended func() error) {
+// little to the others. It begins when strike is called, which waits for its end.
+func (x *attacker) prepare(a *attack) (strike func() error) {
 	x.t.Helper()
 	if a.strike == nil {
-		return func() {}, func() error { return nil }
+		return func() error { <-time.After(a.length()); return nil }
 	}
 	path, err := os.Executable()
 	check(x.t, err)
@@ -88,10 +88,11 @@ func (x *attacker) prepare(a *attack) (begin func(), ended func() error) {
 	check(x.t, cmd.Start())
 	result := make(chan error, 1)
 	go func() { result <- cmd.Wait() }()
-	ended = func() (err error) {
+	return func() (err error) {
+		stdin.Close()
 		select {
 		case err = <-result:
-		case <-time.After(drainFor):
+		case <-time.After(a.length() + drainFor):
 			_ = cmd.Process.Kill() // it may have ended
 			err = <-result
 		}
@@ -100,7 +101,6 @@ func (x *attacker) prepare(a *attack) (begin func(), ended func() error) {
 		}
 		return err
 	}
-	return func() { stdin.Close() }, ended
 }
 
 // strike is the attack's process. It begins when its standard input ends, and returns its exit code.
@@ -117,7 +117,9 @@ func strike(order string) int {
 		x.say("%v", err)
 		return 1
 	}
-	<-ctx.Done() // what it has open stays so
+	if all[i].lasts == 0 {
+		<-ctx.Done() // what it has open stays so
+	}
 	return 0
 }
 

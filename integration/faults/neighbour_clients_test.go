@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,8 +38,9 @@ type neighbour struct {
 	ctx       context.Context // of clients of AMQP 1.0
 	leave     func()          // closes its connections, and waits for nobody
 	publish   func(number int, queue string, ttlMillis int64, body []byte) error
-	cut       chan struct{} // closed when no more confirms will come
-	published chan struct{} // closed when the last message is sent, or none can be
+	cut       chan struct{}             // closed when no more confirms will come
+	published chan struct{}             // closed when the last message is sent, or none can be
+	end       atomic.Pointer[time.Time] // until when it publishes, once that is known
 
 	mu    sync.Mutex
 	notes []note // by message
@@ -165,11 +167,11 @@ func (n *neighbour) over10(t *testing.T) {
 	}
 }
 
-// start has it publish until an instant.
-func (n *neighbour) start(end time.Time) {
+// start has it publish until finish is called.
+func (n *neighbour) start() {
 	go func() {
 		defer close(n.published)
-		for tick := time.Now(); tick.Before(end); tick = tick.Add(neighbourTick) {
+		for tick := time.Now(); n.end.Load() == nil || tick.Before(*n.end.Load()); tick = tick.Add(neighbourTick) {
 			select {
 			case <-time.After(time.Until(tick)):
 			case <-n.cut:
@@ -235,9 +237,10 @@ func (n *neighbour) arrive(id string) {
 	}
 }
 
-// finish waits until all has been sent, confirmed and has arrived, or no longer can.
-func (n *neighbour) finish(last time.Time) {
-	over := time.After(time.Until(last))
+// finish waits until all that was to be sent before an instant is sent, confirmed and has arrived, or no longer can.
+func (n *neighbour) finish(end time.Time) {
+	n.end.Store(&end)
+	over := time.After(time.Until(end.Add(drainFor)))
 	select {
 	case <-n.published:
 	case <-over:

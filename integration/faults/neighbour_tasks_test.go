@@ -25,7 +25,7 @@ type holding struct {
 	name       string
 	some, most int           // how many are made; and the most that a virtual host may reach, with FAULTS_CEILINGS
 	memory     int64         // the broker's limit for the most, in bytes; 0: memoryLimit
-	each       time.Duration // time for a task
+	each       time.Duration // time for a task, at most
 	gather     func(x *attacker, name string, n int)
 	tasks      []task
 }
@@ -38,7 +38,7 @@ type task struct {
 
 const (
 	ceilingsVariable = "FAULTS_CEILINGS"
-	tasksFor         = 3 * time.Second // the least time for the tasks on a holding
+	tasksFor         = 3 * time.Second // for the tasks on a holding, where each may take less than that
 )
 
 // tenantTasks returns an attack for each holding, with one task after another, and a restart in the end. With FAULTS_CEILINGS=1 it returns one for
@@ -74,6 +74,7 @@ func (h *holding) attack(name string, n int, list []task) attack {
 			}
 		},
 		strike: func(ctx context.Context, x *attacker) error {
+			struck := time.Now()
 			for i := range list {
 				w := &list[i]
 				if ctx.Err() != nil {
@@ -86,9 +87,11 @@ func (h *holding) attack(name string, n int, list []task) attack {
 					return fmt.Errorf("%s: %w", w.name, err)
 				}
 			}
+			// What they leave behind is the broker's to do: the neighbour waits for its next deadlines beside that.
+			<-time.After(max(longestMillis*time.Millisecond, strikeFor-time.Since(struck)))
 			return nil
 		},
-		check: restarted,
+		later: restarted,
 	}
 }
 
@@ -143,9 +146,8 @@ var holdings = []holding{
 		}},
 		dropTheVirtualHost,
 	}},
-	{name: "deadlines", some: 300_000, most: 5_000_000, memory: 4 << 30, each: time.Second, gather: fillDue, tasks: []task{
-		{"drop", func(context.Context, *attacker, string, int) error { return nil }}, // they are due at once while it lasts
-		{"dead-letter", func(context.Context, *attacker, string, int) error { return nil }},
+	{name: "deadlines", some: 300_000, most: 5_000_000, memory: 4 << 30, each: 2 * time.Second, gather: fillDue, tasks: []task{
+		{"drop", gone}, {"dead-letter", gone}, // they are due at once while it lasts
 	}},
 	{name: "exchanges", some: 2000, most: 9900, each: time.Second, gather: fanOut, tasks: []task{
 		{"publish", func(ctx context.Context, x *attacker, name string, _ int) error {
@@ -284,6 +286,11 @@ func bindings(name, kind string) holding {
 		}}
 }
 
+// gone waits until all messages of a queue have expired.
+func gone(ctx context.Context, x *attacker, name string, _ int) error {
+	return x.waitReady(ctx, name, 0)
+}
+
 // dropTheVirtualHost is the last task of a holding.
 var dropTheVirtualHost = task{"drop-the-virtual-host", func(ctx context.Context, x *attacker, _ string, _ int) error {
 	status, text, err := x.request(ctx, "guest", http.MethodDelete, "/vhosts/"+hostile, nil)
@@ -402,7 +409,7 @@ func delay(x *attacker, name string, n int) {
 	conn, err := x.raw(x.ctx, 1)
 	check(x.t, err)
 	defer conn.Close()
-	due := int32(3000 + n/100)
+	due := int32(2500 + n/100)
 	if strings.HasSuffix(name, "delete-the-exchange") {
 		due = 3_600_000
 	}
@@ -428,7 +435,7 @@ func fillDue(x *attacker, name string, n int) {
 	if strings.HasSuffix(name, "drop") {
 		args = nil
 	}
-	fillWith(x, name, n, args, strconv.Itoa(3000+n/200))
+	fillWith(x, name, n, args, strconv.Itoa(2500+n/200))
 }
 
 func fillWith(x *attacker, name string, n int, args amqp091.Table, expiration string) {
@@ -452,58 +459,57 @@ func fillWith(x *attacker, name string, n int, args amqp091.Table, expiration st
 	check(x.t, x.waitReady(ctx, name, n))
 }
 
+// write has the broker handle methods, none of which it answers.
+func (x *attacker) write(list ...amqp.Method) {
+	x.t.Helper()
+	const last = "handled" // a queue that is there, then, until the connection ends
+	conn, err := x.raw(x.ctx, 1)
+	check(x.t, err)
+	_, err = conn.Write(methods(append(list, &amqp.QueueDeclare{Queue: last, Exclusive: true, NoWait: true})...))
+	check(x.t, err)
+	ctx, cancel := context.WithTimeout(x.ctx, startLimit)
+	defer cancel()
+	check(x.t, x.waitGone(ctx, last, false))
+	conn.Close()
+	check(x.t, x.waitGone(ctx, last, true))
+}
+
 // fanOut binds a fanout exchange to n others.
 func fanOut(x *attacker, name string, n int) {
 	x.t.Helper()
-	check(x.t, x.with(func(ch *amqp091.Channel) error {
-		if err := ch.ExchangeDeclare(name, "fanout", true, false, false, false, nil); err != nil {
-			return err
-		}
-		for i := range n {
-			// They are those of all tasks: the number of exchanges is limited.
-			if err := errors.Join(ch.ExchangeDeclare(numbered(i), "fanout", true, false, false, true, nil), ch.ExchangeBind(numbered(i), "", name, true, nil)); err != nil {
-				return err
-			}
-		}
-		return ch.ExchangeDeclarePassive(name, "fanout", true, false, false, false, nil)
-	}))
+	list := []amqp.Method{&amqp.ExchangeDeclare{Exchange: name, Type: "fanout", Durable: true, NoWait: true}}
+	for i := range n { // they are those of all tasks: the number of exchanges is limited
+		list = append(list, &amqp.ExchangeDeclare{Exchange: numbered(i), Type: "fanout", Durable: true, NoWait: true},
+			&amqp.ExchangeBind{ExchangeBinding: amqp.ExchangeBinding{Destination: numbered(i), Source: name, NoWait: true}})
+	}
+	x.write(list...)
 }
 
 // bind binds a queue to an exchange n times. No binding of type headers or direct matches what is published; those of type topic all do.
 func bind(x *attacker, name, kind string, n int) {
 	x.t.Helper()
 	x.queue(name, nil)
-	check(x.t, x.with(func(ch *amqp091.Channel) error {
-		if err := ch.ExchangeDeclare(name, kind, true, false, false, false, nil); err != nil {
-			return err
+	list := []amqp.Method{&amqp.ExchangeDeclare{Exchange: name, Type: kind, Durable: true, NoWait: true}}
+	for i := range n {
+		one := amqp.QueueBind{Queue: name, Exchange: name, RoutingKey: fmt.Sprintf("key%d", i), NoWait: true}
+		switch kind {
+		case "headers":
+			one.Arguments = amqp.Table{"a": int32(i), "b": int32(i)}
+		case "topic":
+			one.RoutingKey = fmt.Sprintf("#.%d.#", i)
 		}
-		for i := range n {
-			key, args := fmt.Sprintf("key%d", i), amqp091.Table(nil)
-			switch kind {
-			case "headers":
-				args = amqp091.Table{"a": int32(i), "b": int32(i)}
-			case "topic":
-				key = fmt.Sprintf("#.%d.#", i)
-			}
-			if err := ch.QueueBind(name, key, name, true, args); err != nil {
-				return err
-			}
-		}
-		return ch.ExchangeDeclarePassive(name, kind, true, false, false, false, nil)
-	}))
+		list = append(list, &one)
+	}
+	x.write(list...)
 }
 
 func manyQueues(x *attacker, _ string, n int) {
 	x.t.Helper()
-	check(x.t, x.with(func(ch *amqp091.Channel) error {
-		for i := range n {
-			if _, err := ch.QueueDeclare(fmt.Sprintf("queue-with-a-long-name-%d", i), true, false, false, true, nil); err != nil {
-				return err
-			}
-		}
-		_, err := ch.QueueDeclarePassive(fmt.Sprintf("queue-with-a-long-name-%d", n-1), true, false, false, false, nil)
-		return err
-	}))
+	var list []amqp.Method
+	for i := range n {
+		list = append(list, &amqp.QueueDeclare{Queue: fmt.Sprintf("queue-with-a-long-name-%d", i), Durable: true, NoWait: true})
+	}
+	x.write(list...)
 }
 
 // publishTo publishes messages to an exchange and waits until the broker has handled them.
@@ -559,7 +565,7 @@ func restarted(x *attacker) error {
 	}
 	var last *amqp091.DeferredConfirmation
 	for i := range due {
-		ttl := time.Duration(15+i%40) * 100 * time.Millisecond
+		ttl := time.Duration(5+i%30) * 100 * time.Millisecond
 		due[i] = time.Now().Add(ttl)
 		if last, err = ch.PublishWithDeferredConfirm("", waiting, false, false, amqp091.Publishing{
 			MessageId: strconv.Itoa(i), DeliveryMode: amqp091.Persistent, Expiration: strconv.FormatInt(ttl.Milliseconds(), 10),
