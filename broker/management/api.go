@@ -100,7 +100,7 @@ const (
 // the request's context (operate.ActorFrom), and make and record the change.
 func (a *API) Guard(next http.Handler) http.Handler {
 	serve := func(r *rest.Request) error {
-		next.ServeHTTP(r.W, r.WithContext(operate.WithActor(r.Context(), r.Actor)))
+		next.ServeHTTP(r.W, r.HTTP.WithContext(operate.WithActor(r.HTTP.Context(), r.Actor)))
 		return nil
 	}
 	return a.server.Guard(&rest.Route{Op: operate.LookAround, Handle: serve}, &rest.Route{Op: operate.ChangeAlerts, Handle: serve})

@@ -16,7 +16,7 @@ import (
 
 // visibleConnections returns the open connections that the user may see.
 func visibleConnections(r *request) []server.ConnectionInfo {
-	list, _ := r.Operations.ListConnections(r.Context(), r.Actor) // the route was permitted
+	list, _ := r.Operations.ListConnections(r.HTTP.Context(), r.Actor) // the route was permitted
 	return list
 }
 
@@ -31,7 +31,7 @@ func listConnections(r *request) error {
 
 // namedConnection returns the connection in the path.
 func namedConnection(r *request) (*server.ConnectionInfo, error) {
-	return r.Operations.Connection(r.Context(), r.Actor, r.Param("connection"))
+	return r.Operations.Connection(r.HTTP.Context(), r.Actor, r.Param("connection"))
 }
 
 func getConnection(r *request) error {
@@ -39,7 +39,7 @@ func getConnection(r *request) error {
 	if err != nil {
 		return err
 	}
-	asked, err := readSpans(r.URL.Query())
+	asked, err := readSpans(r.HTTP.URL.Query())
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ const closeReason = "Closed via management plugin"
 
 // reasonGiven is X-Reason, or the parameter of the command. It is data: it only becomes part of a text.
 func reasonGiven(r *request) string {
-	return cmp.Or(r.Header.Get("X-Reason"), r.URL.Query().Get("reason"), closeReason)
+	return cmp.Or(r.HTTP.Header.Get("X-Reason"), r.HTTP.URL.Query().Get("reason"), closeReason)
 }
 
 func connectionObject(r *request, c *server.ConnectionInfo) object {
@@ -152,7 +152,7 @@ func listConsumers(r *request) error {
 
 // consumersBy lists the consumers that the user may see, in a virtual host or in all (""), on a queue or on any ("").
 func consumersBy(r *request, vhost, queue string) []server.ConsumerInfo {
-	list, _ := r.Operations.ListConsumers(r.Context(), r.Actor, vhost, queue) // the route was permitted
+	list, _ := r.Operations.ListConsumers(r.HTTP.Context(), r.Actor, vhost, queue) // the route was permitted
 	return list
 }
 

@@ -19,7 +19,7 @@ import (
 
 // exportDefinitions answers with all definitions, in RabbitMQ's format.
 func exportDefinitions(r *request) error {
-	d, err := r.Operations.ExportDefinitions(r.Context(), r.Actor)
+	d, err := r.Operations.Definitions.Export(r.HTTP.Context(), r.Actor)
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func exportDefinitions(r *request) error {
 }
 
 func exportVHost(r *request) error {
-	d, err := r.Operations.ExportVHostDefinitions(r.Context(), r.Actor, r.Param("vhost"))
+	d, err := r.Operations.Definitions.ExportVHost(r.HTTP.Context(), r.Actor, r.Param("vhost"))
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func exportVHost(r *request) error {
 var fileName = regexp.MustCompile("^[-!#$%&'*+.^_`|~0-9A-Za-z]+$")
 
 func answerDefinitions(r *request, d *definitions.Document) error {
-	if name := r.URL.Query().Get("download"); name != "" {
+	if name := r.HTTP.URL.Query().Get("download"); name != "" {
 		if !fileName.MatchString(name) {
 			return rest.Bad("download is not a valid file name")
 		}
@@ -47,7 +47,7 @@ func answerDefinitions(r *request, d *definitions.Document) error {
 	if !r.Accepts() {
 		return rest.ErrNotAcceptable
 	}
-	if err := r.api.server.Turns.Take(r.Context()); err != nil {
+	if err := r.api.server.Turns.Take(r.HTTP.Context()); err != nil {
 		return err
 	}
 	defer r.api.server.Turns.End()
@@ -83,7 +83,7 @@ func importDefinitions(r *request) error {
 	if err != nil {
 		return invalidDefinitions(err)
 	}
-	return r.importInto("", func(ctx context.Context) error { return r.Operations.ImportDefinitions(ctx, r.Actor, d) })
+	return r.importInto("", func(ctx context.Context) error { return r.Operations.Definitions.Import(ctx, r.Actor, d) })
 }
 
 func importVHost(r *request) error {
@@ -95,7 +95,7 @@ func importVHost(r *request) error {
 		return invalidDefinitions(err)
 	}
 	vhost := r.Param("vhost")
-	return r.importInto(vhost, func(ctx context.Context) error { return r.Operations.ImportVHostDefinitions(ctx, r.Actor, vhost, d) })
+	return r.importInto(vhost, func(ctx context.Context) error { return r.Operations.Definitions.ImportVHost(ctx, r.Actor, vhost, d) })
 }
 
 // importInto runs an import, and answers it.
@@ -110,8 +110,8 @@ func (r *request) importInto(vhost string, do func(context.Context) error) error
 
 // imported answers an import.
 func imported(r *request) error {
-	if r.MultipartForm != nil && r.FormValue("redirect") != "" { // where the page continues
-		r.W.Header().Set("Location", r.FormValue("redirect"))
+	if r.HTTP.MultipartForm != nil && r.HTTP.FormValue("redirect") != "" { // where the page continues
+		r.W.Header().Set("Location", r.HTTP.FormValue("redirect"))
 		r.W.WriteHeader(http.StatusSeeOther)
 		return nil
 	}
@@ -120,8 +120,8 @@ func imported(r *request) error {
 
 // readDefinitions reads the body, or the file of the form that web pages send.
 func readDefinitions(r *request) (*definitions.Document, error) {
-	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "multipart/form-data" {
-		file, _, err := r.FormFile("file")
+	if kind, _, _ := mime.ParseMediaType(r.HTTP.Header.Get("Content-Type")); kind == "multipart/form-data" {
+		file, _, err := r.HTTP.FormFile("file")
 		if err != nil {
 			return nil, err
 		}

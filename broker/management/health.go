@@ -173,7 +173,7 @@ func certificateEnd(file string) (time.Time, error) {
 
 // aliveness sends one message through a queue.
 func aliveness(r *request) error {
-	arrived, err := r.Operations.TryMessage(r.Context(), r.Actor, r.Param("vhost"))
+	arrived, err := r.Operations.TryMessage(r.HTTP.Context(), r.Actor, r.Param("vhost"))
 	if err != nil {
 		return err
 	}

@@ -54,13 +54,13 @@ const (
 // readLetters reads the body, and lets the request take long.
 func readLetters(r *rest.Request) (*deadletters.Query, operate.DeadLetters, error) {
 	l := &deadletters.Query{Count: defaultCount}
-	decoder := json.NewDecoder(r.Body)
+	decoder := json.NewDecoder(r.HTTP.Body)
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(l); err != nil && !errors.Is(err, io.EOF) { // no body means all dead letters
 		return nil, operate.DeadLetters{}, rest.Bad(err.Error())
 	}
 	r.TakeTime()
-	return l, operate.DeadLetters{Queue: r.QueueNamed(), Filter: l.Filter.And(deadletters.Filter(r.URL.Query().Get("filter"))), ByType: l.ByType, Position: l.Position}, nil
+	return l, operate.DeadLetters{Queue: r.QueueNamed(), Filter: l.Filter.And(deadletters.Filter(r.HTTP.URL.Query().Get("filter"))), ByType: l.ByType, Position: l.Position}, nil
 }
 
 func group(r *rest.Request) error {
@@ -68,7 +68,7 @@ func group(r *rest.Request) error {
 	if err != nil {
 		return err
 	}
-	groups, _, err := r.Operations.GroupDeadLetters(r.Context(), r.Actor, letters)
+	groups, _, err := r.Operations.Letters.Group(r.HTTP.Context(), r.Actor, letters)
 	return r.Result(groups, err)
 }
 
@@ -81,7 +81,7 @@ func search(r *rest.Request) error {
 	if l.Truncate != nil {
 		search.BodyBytes = *l.Truncate
 	}
-	found, next, at, err := r.Operations.SearchDeadLetters(r.Context(), r.Actor, search)
+	found, next, at, err := r.Operations.Letters.Search(r.HTTP.Context(), r.Actor, search)
 	if err != nil {
 		return err
 	}
@@ -114,12 +114,12 @@ func getLetter(r *rest.Request) error {
 	if err != nil {
 		return operate.ErrMessageGone
 	}
-	l, at, err := r.Operations.DeadLetter(r.Context(), r.Actor, r.QueueNamed(), operate.Seq(seq), 0)
+	l, at, err := r.Operations.Letters.DeadLetter(r.HTTP.Context(), r.Actor, r.QueueNamed(), operate.Seq(seq), 0)
 	if err == nil {
 		err = r.Account.Take(bytesOf(&l, r.Account.Limit()))
 	}
 	if err == nil {
-		l, at, err = r.Operations.DeadLetter(r.Context(), r.Actor, r.QueueNamed(), operate.Seq(seq), maxUnpacked)
+		l, at, err = r.Operations.Letters.DeadLetter(r.HTTP.Context(), r.Actor, r.QueueNamed(), operate.Seq(seq), maxUnpacked)
 	}
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func makeDraft(r *rest.Request) error {
 	if err := r.ReadJSON(&asked); err != nil {
 		return err
 	}
-	d, err := r.Operations.DraftDeadLetter(r.Context(), r.Actor, r.QueueNamed(), asked.Seq)
+	d, err := r.Operations.Letters.Draft(r.HTTP.Context(), r.Actor, r.QueueNamed(), asked.Seq)
 	if err != nil {
 		return err
 	}
@@ -193,9 +193,9 @@ func resend(r *rest.Request) error {
 		QueueID: d.QueueID, Draft: deadletters.Draft{Exchange: d.Exchange, RoutingKey: d.RoutingKey, Properties: d.Properties, Body: body, Unpacked: d.Unpacked},
 	}
 	if d.DryRun {
-		return r.Result(r.Operations.ReviewDraft(r.Context(), r.Actor, r.QueueNamed(), d.Seq, changed))
+		return r.Result(r.Operations.Letters.Review(r.HTTP.Context(), r.Actor, r.QueueNamed(), d.Seq, changed))
 	}
-	skipped, err := r.Operations.ResendDeadLetter(r.Context(), r.Actor, r.QueueNamed(), d.Seq, changed)
+	skipped, err := r.Operations.Letters.Resend(r.HTTP.Context(), r.Actor, r.QueueNamed(), d.Seq, changed)
 	if err == nil && skipped != "" {
 		err = rest.NewProblem(http.StatusConflict, "skipped", "the message stays where it is: "+string(skipped))
 	}
@@ -217,7 +217,7 @@ func export(r *rest.Request) error {
 		return err
 	}
 	begun := false
-	err = r.Operations.ExportDeadLetters(r.Context(), r.Actor, letters, func() io.Writer {
+	err = r.Operations.Letters.Export(r.HTTP.Context(), r.Actor, letters, func() io.Writer {
 		begun = true
 		r.W.Header().Set("Content-Type", "application/jsonl")
 		return r.W
@@ -233,7 +233,7 @@ func importFile(r *rest.Request) error {
 	r.TakeTime()
 	at, lines := r.QueueNamed(), r.Upload()
 	return r.Run(operate.ImportDeadLetters, at, func(ctx context.Context) (any, error) {
-		n, err := r.Operations.ImportDeadLetters(ctx, r.Actor, at, lines)
+		n, err := r.Operations.Letters.Import(ctx, r.Actor, at, lines)
 		return importedCount{n}, err
 	}, r.Answer)
 }

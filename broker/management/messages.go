@@ -50,7 +50,7 @@ func getMessages(r *request) error {
 		get.Count = math.MaxInt
 	}
 	list := []object{}
-	err = r.Operations.Get(r.Context(), r.Actor, get, func(d *broker.Delivery) {
+	err = r.Operations.Get(r.HTTP.Context(), r.Actor, get, func(d *broker.Delivery) {
 		m := broker.Browsed{Message: d.Message, Redelivered: d.Redelivered, BodyBytes: len(d.Message.Body)}
 		if want.Truncate >= 0 {
 			m.Message.Body = m.Message.Body[:min(want.Truncate, m.BodyBytes)]
@@ -119,7 +119,7 @@ func peek(r *request) error {
 	if !known {
 		return rest.Bad("Unsupported state. Please use ready, unacked or waiting.")
 	}
-	found, err := r.Operations.Peek(r.Context(), r.Actor, operate.PeekRequest{
+	found, err := r.Operations.Peek(r.HTTP.Context(), r.Actor, operate.PeekRequest{
 		Queue: r.QueueNamed(), FromTail: want.From == "tail", State: state, Offset: want.Offset, Count: want.Count, BodyBytes: want.Truncate, Memory: r.Account,
 	})
 	if err != nil {

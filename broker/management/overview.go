@@ -26,7 +26,7 @@ var retention = object{"global": []int{}, "basic": []int{}, "detailed": []int{}}
 
 // overview answers the request that every tool sends first.
 func overview(r *request) error {
-	asked, err := readSpans(r.URL.Query())
+	asked, err := readSpans(r.HTTP.URL.Query())
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func putClusterName(r *request) error {
 	if err != nil {
 		return err
 	}
-	_, err = admin.SetGlobalParameter.Do(r.Context(), r.Operations.Access, r.Actor, admin.GlobalParameter{Name: clusterNameParameter, Value: policy.Whole(of.Name)})
+	_, err = admin.SetGlobalParameter.Do(r.HTTP.Context(), r.Operations.Access, r.Actor, admin.GlobalParameter{Name: clusterNameParameter, Value: policy.Whole(of.Name)})
 	return r.Done(err)
 }
 

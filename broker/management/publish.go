@@ -29,7 +29,7 @@ func publish(r *request) error {
 	if err != nil {
 		return err
 	}
-	routed, err := r.Operations.Publish(r.Context(), r.Actor, m)
+	routed, err := r.Operations.Publish(r.HTTP.Context(), r.Actor, m)
 	if err != nil {
 		return publishError(err)
 	}
@@ -39,14 +39,14 @@ func publish(r *request) error {
 // mayPublish is called before the message is read, to refuse users who may not publish there,
 // and all users while publishers are blocked.
 func mayPublish(r *request) error {
-	if err := r.Operations.MayPublish(r.Context(), r.Actor, r.exchangeNamed()); err != nil {
+	if err := r.Operations.MayPublish(r.HTTP.Context(), r.Actor, r.exchangeNamed()); err != nil {
 		return publishError(err)
 	}
 	most := int64(r.api.b.MaxMessageBytes())/3*4 + rest.MaxBody // the longest message is in base64
-	if r.ContentLength > most {
+	if r.HTTP.ContentLength > most {
 		return &http.MaxBytesError{Limit: most}
 	}
-	r.Body = http.MaxBytesReader(r.W, r.Body, most) // if its length is not known
+	r.HTTP.Body = http.MaxBytesReader(r.W, r.HTTP.Body, most) // if its length is not known
 	return nil
 }
 

@@ -128,7 +128,7 @@ func getQueue(r *request) error {
 	if err != nil {
 		return err
 	}
-	asked, err := readSpans(r.URL.Query())
+	asked, err := readSpans(r.HTTP.URL.Query())
 	if err != nil {
 		return err
 	}
@@ -151,18 +151,18 @@ func getQueue(r *request) error {
 // deleteQueue deletes a queue; with ?if-at-most=, which RabbitMQ does not have, only if no more messages are deleted with it, dead letters included.
 func deleteQueue(r *request) error {
 	d := operate.QueueDeletion{IfUnused: r.Flag("if-unused"), IfEmpty: r.Flag("if-empty")}
-	if query := r.URL.Query(); query.Has("if-at-most") { // also with an empty value: a script may have lost the number
+	if query := r.HTTP.URL.Query(); query.Has("if-at-most") { // also with an empty value: a script may have lost the number
 		n, err := strconv.Atoi(query.Get("if-at-most"))
 		if err != nil {
 			return rest.Bad([]any{"not_integer", "if-at-most"})
 		}
 		d.AtMost = &n
 	}
-	_, err := r.Operations.DeleteQueue(r.Context(), r.Actor, r.QueueNamed(), d)
+	_, err := r.Operations.DeleteQueue(r.HTTP.Context(), r.Actor, r.QueueNamed(), d)
 	return r.Done(err)
 }
 
 func purgeQueue(r *request) error {
-	_, err := operate.PurgeQueue.Do(r.Context(), r.Operations.Access, r.Actor, operate.PurgeRequest{VHost: r.Param("vhost"), Queue: r.Param("queue"), All: true})
+	_, err := operate.PurgeQueue.Do(r.HTTP.Context(), r.Operations.Access, r.Actor, operate.PurgeRequest{VHost: r.Param("vhost"), Queue: r.Param("queue"), All: true})
 	return r.Done(err)
 }

@@ -117,13 +117,13 @@ var connectionRoutes = []route{
 	{method: get, path: "/api/connections", op: operate.ListConnections, handle: listConnections},
 	{method: get, path: "/api/connections/{connection}", op: operate.ListConnections, handle: getConnection},
 	{method: remove, path: "/api/connections/{connection}", op: admin.CloseConnection.Name, handle: func(r *request) error {
-		_, err := admin.CloseConnection.Do(r.Context(), r.Operations.Access, r.Actor, admin.Closing{Name: r.Param("connection"), Reason: reasonGiven(r)})
+		_, err := admin.CloseConnection.Do(r.HTTP.Context(), r.Operations.Access, r.Actor, admin.Closing{Name: r.Param("connection"), Reason: reasonGiven(r)})
 		return r.Done(err)
 	}},
 	{method: get, path: "/api/connections/{connection}/channels", op: operate.ListConnections, handle: connectionChannels},
 	{method: get, path: "/api/connections/username/{user}", op: operate.ListConnections, handle: listConnections},
 	{method: remove, path: "/api/connections/username/{user}", op: operate.CloseConnections, handle: func(r *request) error {
-		return r.Done(r.Operations.CloseConnectionsOf(r.Context(), r.Actor, r.Param("user"), reasonGiven(r)))
+		return r.Done(r.Operations.CloseConnectionsOf(r.HTTP.Context(), r.Actor, r.Param("user"), reasonGiven(r)))
 	}},
 	{method: get, path: "/api/vhosts/{vhost}/connections", op: operate.ListConnections, handle: listConnections},
 	{method: get, path: "/api/channels", op: operate.ListConnections, handle: listChannels},

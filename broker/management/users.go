@@ -12,7 +12,7 @@ import (
 
 // usersWithoutPermissions lists the users who have no access to any virtual host.
 func usersWithoutPermissions(r *request) error {
-	all, err := admin.ListUsers.Do(r.Context(), r.Operations.Access, r.Actor, admin.UserFilter{})
+	all, err := admin.ListUsers.Do(r.HTTP.Context(), r.Operations.Access, r.Actor, admin.UserFilter{})
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func deleteUsers(r *request) error {
 		return err
 	}
 	for _, name := range of.Users {
-		if _, err := admin.DeleteUser.Do(r.Context(), r.Operations.Access, r.Actor, admin.UserName{User: name}); err != nil && !errors.Is(err, operate.ErrNotFound) {
+		if _, err := admin.DeleteUser.Do(r.HTTP.Context(), r.Operations.Access, r.Actor, admin.UserName{User: name}); err != nil && !errors.Is(err, operate.ErrNotFound) {
 			return err
 		}
 	}

@@ -72,7 +72,7 @@ func getVHost(r *request) error {
 // protectVHost protects the virtual host from deletion, or lifts that protection.
 func protectVHost(protected bool) func(*request) error {
 	return func(r *request) error {
-		_, err := admin.ChangeVHost.Do(r.Context(), r.Operations.Access, r.Actor, admin.VHostChange{VHost: r.Param("vhost"), Protected: &protected})
+		_, err := admin.ChangeVHost.Do(r.HTTP.Context(), r.Operations.Access, r.Actor, admin.VHostChange{VHost: r.Param("vhost"), Protected: &protected})
 		return r.Done(err)
 	}
 }

@@ -66,9 +66,9 @@ type DeadLetters struct {
 	Position deadletters.Position // leaves out what arrived after it; none: what arrives from now on
 }
 
-// GroupDeadLetters counts dead letters by what they died of, the largest group first. When ctx ends it returns the groups of the newest, with ctx's
+// Group counts dead letters by what they died of, the largest group first. When ctx ends it returns the groups of the newest, with ctx's
 // error; seen is how many messages it has examined.
-func (o Letters) GroupDeadLetters(ctx context.Context, a Actor, r DeadLetters) (list []deadletters.Group, seen int, err error) {
+func (o Letters) Group(ctx context.Context, a Actor, r DeadLetters) (list []deadletters.Group, seen int, err error) {
 	q, err := o.queue(&a, SearchDeadLetters, r.Queue)
 	if err != nil {
 		return nil, 0, err
@@ -96,9 +96,9 @@ type DeadLetter struct {
 // Unacked reports whether a consumer holds the dead letter.
 func (l *DeadLetter) Unacked() bool { return l.State == queue.Unacked }
 
-// SearchDeadLetters returns dead letters; next is where to continue, 0 at the end, and at how far the queue was filled. When ctx ends it returns
+// Search returns dead letters; next is where to continue, 0 at the end, and at how far the queue was filled. When ctx ends it returns
 // what it has found, with ctx's error.
-func (o Letters) SearchDeadLetters(ctx context.Context, a Actor, r SearchRequest) (list []DeadLetter, next queue.Seq, at deadletters.Position, err error) {
+func (o Letters) Search(ctx context.Context, a Actor, r SearchRequest) (list []DeadLetter, next queue.Seq, at deadletters.Position, err error) {
 	if r.Count < 1 || r.Count > MaxSearchCount {
 		return nil, 0, at, &OutOfRange{"count", int64(r.Count)}
 	}
@@ -131,8 +131,8 @@ func (o Letters) DeadLetter(_ context.Context, a Actor, at QueueName, seq queue.
 	return DeadLetter{l, o.Broker.UnixMillis(l.Deadline)}, deadletters.PositionOf(q, o.now()), nil
 }
 
-// ExportDeadLetters writes dead letters as lines of JSON to what begin returns (deadletters.Export).
-func (o Letters) ExportDeadLetters(ctx context.Context, a Actor, r DeadLetters, begin func() io.Writer) error {
+// Export writes dead letters as lines of JSON to what begin returns (deadletters.Export).
+func (o Letters) Export(ctx context.Context, a Actor, r DeadLetters, begin func() io.Writer) error {
 	q, err := o.queue(&a, ExportDeadLetters, r.Queue)
 	if err == nil {
 		if r.Position.IsZero() {
@@ -143,9 +143,9 @@ func (o Letters) ExportDeadLetters(ctx context.Context, a Actor, r DeadLetters, 
 	return err
 }
 
-// ImportDeadLetters publishes the lines of an exported file into a queue, as the actor. It returns how many it has published, also with an
+// Import publishes the lines of an exported file into a queue, as the actor. It returns how many it has published, also with an
 // error: *deadletters.ImportError among others.
-func (o Letters) ImportDeadLetters(ctx context.Context, a Actor, to QueueName, lines io.Reader) (n int, err error) {
+func (o Letters) Import(ctx context.Context, a Actor, to QueueName, lines io.Reader) (n int, err error) {
 	q, vh, err := o.incarnation(&a, ImportDeadLetters, to, 0)
 	if err == nil {
 		n, err = deadletters.Import(ctx, o.Broker, vh.NewPublisher(a.Name), q.Name(), lines, func(n int) { progress(ctx)(n, 0) })
@@ -166,8 +166,8 @@ type Draft struct {
 // maxDraft bounds a body that a person edits, in bytes.
 const maxDraft = 4 << 20
 
-// DraftDeadLetter returns what a replay would publish of a ready message with a body of at most 4 MiB.
-func (o Letters) DraftDeadLetter(_ context.Context, a Actor, at QueueName, seq queue.Seq) (Draft, error) {
+// Draft returns what a replay would publish of a ready message with a body of at most 4 MiB.
+func (o Letters) Draft(_ context.Context, a Actor, at QueueName, seq queue.Seq) (Draft, error) {
 	q, err := o.queue(&a, SearchDeadLetters, at)
 	if err != nil {
 		return Draft{}, err
@@ -182,9 +182,9 @@ func (o Letters) DraftDeadLetter(_ context.Context, a Actor, at QueueName, seq q
 	return Draft{d, q.ID()}, err
 }
 
-// ResendDeadLetter publishes a changed draft, as the actor, and takes the dead letter out of its queue, in one step. If skipped is not empty,
+// Resend publishes a changed draft, as the actor, and takes the dead letter out of its queue, in one step. If skipped is not empty,
 // and for an error, the message stays. A queue with a different incarnation counts as gone; with QueueID 0 any queue of the name does.
-func (o Letters) ResendDeadLetter(ctx context.Context, a Actor, at QueueName, seq queue.Seq, d Draft) (skipped deadletters.SkipReason, err error) {
+func (o Letters) Resend(ctx context.Context, a Actor, at QueueName, seq queue.Seq, d Draft) (skipped deadletters.SkipReason, err error) {
 	q, vh, err := o.incarnation(&a, ResendDeadLetter, at, d.QueueID)
 	if err == nil {
 		skipped, err = deadletters.Resend(o.Broker, vh.NewPublisher(a.Name), q, seq, &d.Draft)
@@ -199,8 +199,8 @@ func (o Letters) ResendDeadLetter(ctx context.Context, a Actor, at QueueName, se
 	return skipped, err
 }
 
-// ReviewDraft returns what ResendDeadLetter would do with a draft, and changes nothing. Its errors are the same.
-func (o Letters) ReviewDraft(_ context.Context, a Actor, at QueueName, seq queue.Seq, d Draft) (deadletters.Review, error) {
+// Review returns what Resend would do with a draft, and changes nothing. Its errors are the same.
+func (o Letters) Review(_ context.Context, a Actor, at QueueName, seq queue.Seq, d Draft) (deadletters.Review, error) {
 	q, vh, err := o.incarnation(&a, ResendDeadLetter, at, d.QueueID)
 	if err != nil {
 		return deadletters.Review{}, err

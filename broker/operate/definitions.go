@@ -6,16 +6,16 @@ import (
 	"curfew/broker/definitions"
 )
 
-// ExportDefinitions returns all definitions, in RabbitMQ's format.
-func (o Settings) ExportDefinitions(_ context.Context, a Actor) (*definitions.Document, error) {
+// Export returns all definitions, in RabbitMQ's format.
+func (o Definitions) Export(_ context.Context, a Actor) (*definitions.Document, error) {
 	if err := o.permit(&a, ExportDefinitions, ""); err != nil {
 		return nil, err
 	}
 	return definitions.Export(o.Broker, o.Version), nil
 }
 
-// ExportVHostDefinitions returns the definitions in one virtual host.
-func (o Settings) ExportVHostDefinitions(_ context.Context, a Actor, vhost string) (*definitions.Document, error) {
+// ExportVHost returns the definitions in one virtual host.
+func (o Definitions) ExportVHost(_ context.Context, a Actor, vhost string) (*definitions.Document, error) {
 	vh, err := o.vhost(&a, ExportVHostDefinitions, vhost)
 	if err != nil {
 		return nil, err
@@ -23,9 +23,9 @@ func (o Settings) ExportVHostDefinitions(_ context.Context, a Actor, vhost strin
 	return definitions.ExportVHost(vh, o.Version), nil
 }
 
-// ImportDefinitions adds what a document holds. The actor gets all permissions in the virtual hosts that it makes. The log has what the
+// Import adds what a document holds. The actor gets all permissions in the virtual hosts that it makes. The log has what the
 // import leaves out or cannot change. If ctx ends before the document is saved, nothing is changed.
-func (o Settings) ImportDefinitions(ctx context.Context, a Actor, d *definitions.Document) error {
+func (o Definitions) Import(ctx context.Context, a Actor, d *definitions.Document) error {
 	err := o.permit(&a, ImportDefinitions, "")
 	var report definitions.Report
 	if err == nil {
@@ -34,8 +34,8 @@ func (o Settings) ImportDefinitions(ctx context.Context, a Actor, d *definitions
 	return o.imported(a, "", report, err)
 }
 
-// ImportVHostDefinitions adds what a document holds to one virtual host.
-func (o Settings) ImportVHostDefinitions(ctx context.Context, a Actor, vhost string, d *definitions.Document) error {
+// ImportVHost adds what a document holds to one virtual host.
+func (o Definitions) ImportVHost(ctx context.Context, a Actor, vhost string, d *definitions.Document) error {
 	vh, err := o.vhost(&a, ImportDefinitions, vhost)
 	var report definitions.Report
 	if err == nil {
@@ -44,7 +44,7 @@ func (o Settings) ImportVHostDefinitions(ctx context.Context, a Actor, vhost str
 	return o.imported(a, vhost, report, err)
 }
 
-func (o Settings) imported(a Actor, vhost string, report definitions.Report, err error) error {
+func (o Definitions) imported(a Actor, vhost string, report definitions.Report, err error) error {
 	if err == nil {
 		report.Log(o.log)
 	}

@@ -68,9 +68,9 @@ type Options struct {
 // Operations has everything that can be done to one broker. Safe for concurrent use.
 type Operations struct {
 	*Access
-	Letters
-	Settings
 	Topology
+	Letters     Letters
+	Definitions Definitions
 }
 
 // Access checks who may do what, waits for commits and records changes, for all operations.
@@ -94,8 +94,8 @@ type Access struct {
 // Letters are the operations on dead letters and their replays.
 type Letters struct{ *Access }
 
-// Settings are the operations on parameters and definitions.
-type Settings struct{ *Access }
+// Definitions are the operations that export and import them.
+type Definitions struct{ *Access }
 
 // Topology are the operations on virtual hosts, queues, exchanges and bindings, and publishing.
 type Topology struct{ *Access }
@@ -121,7 +121,7 @@ func New(o Options) *Operations {
 	shared := &Access{Options: o, started: time.Now(), log: o.Log.Named("operate"), seed: maphash.MakeSeed()}
 	shared.runs.access = shared
 	shared.Rates = &Rates{all: shared.countAll, now: o.Now, courses: map[any]*course{}}
-	return &Operations{shared, Letters{shared}, Settings{shared}, Topology{shared}}
+	return &Operations{shared, Topology{shared}, Letters{shared}, Definitions{shared}}
 }
 
 // QueueName names a queue. It may be the short name of a sub-queue.

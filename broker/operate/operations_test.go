@@ -283,7 +283,7 @@ func TestTimesAreTheWallClocks(t *testing.T) {
 	m, err := s.Look(t.Context(), guest, at, 1, 0)
 	require.NoError(t, err)
 	require.Equal(t, hour, m.DeadlineMillis)
-	letters, _, _, err := s.SearchDeadLetters(t.Context(), guest, operate.SearchRequest{DeadLetters: operate.DeadLetters{Queue: at}, Count: 10})
+	letters, _, _, err := s.Letters.Search(t.Context(), guest, operate.SearchRequest{DeadLetters: operate.DeadLetters{Queue: at}, Count: 10})
 	require.NoError(t, err)
 	require.Equal(t, hour, letters[0].DeadlineMillis)
 	done, err := messages.ChangeDeadline.Do(t.Context(), s.Access, guest, messages.DeadlineChange{VHost: "/", Queue: "q", Seq: 1, Was: &hour, At: hour + 60_000})

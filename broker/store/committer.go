@@ -18,7 +18,7 @@ type batch struct {
 
 // committer is the state of the committer's goroutine.
 type committer struct {
-	*journal
+	j *journal
 	batch
 	alarm               *time.Timer
 	lingerUntil, syncAt time.Time
@@ -32,12 +32,12 @@ type committer struct {
 func (j *journal) runCommitter() {
 	defer close(j.commit.ended)
 	resumed()
-	c := &committer{journal: j, alarm: time.NewTimer(time.Hour)}
+	c := &committer{j: j, alarm: time.NewTimer(time.Hour)}
 	defer c.alarm.Stop()
 	for c.gather() {
 		err := c.save()
 		if err != nil {
-			err = c.fail(err)
+			err = c.j.fail(err)
 		}
 		c.confirm(err)
 	}
@@ -46,22 +46,22 @@ func (j *journal) runCommitter() {
 // gather waits for work and takes it over. It returns false at the end.
 func (c *committer) gather() bool {
 	for {
-		c.mu.Lock()
+		c.j.mu.Lock()
 		wait, due := c.dueLocked()
 		if due {
 			more := c.takeOverLocked()
-			c.mu.Unlock()
+			c.j.mu.Unlock()
 			return more
 		}
-		c.mu.Unlock()
+		c.j.mu.Unlock()
 		if wait == 0 {
-			<-c.commit.bell
+			<-c.j.commit.bell
 			resumed()
 			continue
 		}
 		c.alarm.Reset(wait)
 		select {
-		case <-c.commit.bell:
+		case <-c.j.commit.bell:
 			c.alarm.Stop()
 		case <-c.alarm.C:
 		}
@@ -71,15 +71,15 @@ func (c *committer) gather() bool {
 
 // dueLocked reports whether to act now, else how long to sleep; 0 means until the bell.
 func (c *committer) dueLocked() (wait time.Duration, due bool) {
-	if len(c.commit.waiters) > 0 || len(c.commit.forced) > 0 || c.fresh >= c.opts.burst || c.closed || c.err != nil {
+	if len(c.j.commit.waiters) > 0 || len(c.j.commit.forced) > 0 || c.j.fresh >= c.j.opts.burst || c.j.closed || c.j.err != nil {
 		return 0, true
 	}
-	c.commit.sleep = idle
+	c.j.commit.sleep = idle
 	now := time.Now()
-	if c.fresh > 0 {
-		c.commit.sleep = lingering
+	if c.j.fresh > 0 {
+		c.j.commit.sleep = lingering
 		if c.lingerUntil.IsZero() {
-			c.lingerUntil = now.Add(c.opts.linger)
+			c.lingerUntil = now.Add(c.j.opts.linger)
 		}
 		if wait = c.lingerUntil.Sub(now); wait <= 0 {
 			return 0, true
@@ -99,7 +99,7 @@ func (c *committer) dueLocked() (wait time.Duration, due bool) {
 
 // takeOverLocked moves the pending work into the batch.
 func (c *committer) takeOverLocked() bool {
-	j := c.journal
+	j := c.j
 	lazy := !c.syncAt.IsZero() && !time.Now().Before(c.syncAt)
 	if (lazy || j.closed) && c.dirty == nil && c.announced < j.commit.synced && j.active != nil && j.hasRoomLocked(0) {
 		j.markLocked()
@@ -129,20 +129,20 @@ func (c *committer) takeOverLocked() bool {
 // abandonLocked notifies everyone who waits that nothing more will be done. It releases mu
 // while it does so.
 func (c *committer) abandonLocked() {
-	err := c.usableLocked()
-	waiters := append(c.commit.waiters, c.commit.forced...)
-	c.commit.waiters, c.commit.forced = nil, nil
-	c.mu.Unlock()
+	err := c.j.usableLocked()
+	waiters := append(c.j.commit.waiters, c.j.commit.forced...)
+	c.j.commit.waiters, c.j.commit.forced = nil, nil
+	c.j.mu.Unlock()
 	for _, fn := range waiters {
 		fn(err)
 	}
-	c.mu.Lock()
+	c.j.mu.Lock()
 }
 
 // save writes the batch, and syncs it if that is due.
 func (c *committer) save() error {
 	if len(c.parts) > 0 {
-		if err := c.define(); err != nil {
+		if err := c.j.define(); err != nil {
 			return err
 		}
 	}
@@ -180,24 +180,24 @@ func (c *committer) save() error {
 // attachTo gives a segment its file. If it may have to wait for one, what was written before is
 // synced first, so that nobody waits for that as well (emptyDead).
 func (c *committer) attachTo(s *segment) error {
-	if s.file == nil && c.dirty != nil && !c.hasSpare(s.number) {
+	if s.file == nil && c.dirty != nil && !c.j.hasSpare(s.number) {
 		if err := c.syncFile(); err != nil {
 			return err
 		}
-		c.mu.Lock()
-		c.commit.synced = max(c.commit.synced, c.safe)
-		c.mu.Unlock()
+		c.j.mu.Lock()
+		c.j.commit.synced = max(c.j.commit.synced, c.safe)
+		c.j.mu.Unlock()
 	}
-	return c.attach(s)
+	return c.j.attach(s)
 }
 
 // scheduleSync sets when to act without being woken: to sync, or else to write a last mark.
 func (c *committer) scheduleSync() {
 	switch {
-	case c.dirty != nil && c.opts.lazy > 0:
-		c.syncAt = c.dirtySince.Add(c.opts.lazy)
+	case c.dirty != nil && c.j.opts.lazy > 0:
+		c.syncAt = c.dirtySince.Add(c.j.opts.lazy)
 	case c.dirty == nil && c.bytes > markBytes:
-		c.syncAt = time.Now().Add(c.opts.announce)
+		c.syncAt = time.Now().Add(c.j.opts.announce)
 	default:
 		c.syncAt = time.Time{}
 	}
@@ -219,11 +219,11 @@ func (c *committer) write(p *part) error {
 	if p.ended {
 		c.written = makePos(false, p.seg.number+1, 0)
 	}
-	c.mu.Lock()
-	c.unsaved -= p.to - p.from
-	c.commit.askedAt = time.Now() // the disk has answered; the next request starts now
-	c.space.Broadcast()
-	c.mu.Unlock()
+	c.j.mu.Lock()
+	c.j.unsaved -= p.to - p.from
+	c.j.commit.askedAt = time.Now() // the disk has answered; the next request starts now
+	c.j.space.Broadcast()
+	c.j.mu.Unlock()
 	return nil
 }
 
@@ -236,7 +236,7 @@ func (c *committer) stamp(p *part) {
 	for at < p.to {
 		_, n := header(mem[at:])
 		rec := mem[at : at+n]
-		binary.LittleEndian.PutUint32(rec, checksum(c.id, makePos(false, p.seg.number, at), rec))
+		binary.LittleEndian.PutUint32(rec, checksum(c.j.id, makePos(false, p.seg.number, at), rec))
 		at += align(n)
 	}
 }
@@ -248,19 +248,19 @@ func (c *committer) syncFile() error {
 	if err := s.file.Sync(); err != nil {
 		return fmt.Errorf("sync segment %d: %w", s.number, err)
 	}
-	c.opts.onSync(time.Since(began))
+	c.j.opts.onSync(time.Since(began))
 	c.dirty, c.safe = nil, c.written
 	return nil
 }
 
 // confirm publishes the outcome of the batch and calls everyone who waited.
 func (c *committer) confirm(err error) {
-	c.mu.Lock()
+	c.j.mu.Lock()
 	if err == nil {
 		c.publishLocked()
 	}
-	c.commit.askedAt = time.Time{}
-	c.mu.Unlock()
+	c.j.commit.askedAt = time.Time{}
+	c.j.mu.Unlock()
 	for _, fn := range c.waiters {
 		fn(err)
 	}
@@ -269,12 +269,12 @@ func (c *committer) confirm(err error) {
 	}
 	clear(c.waiters)
 	clear(c.forced)
-	c.mu.Lock()
-	if err == nil && (c.dirty == nil || c.opts.mode != SyncGroup) {
-		c.commit.confirmed = c.end
+	c.j.mu.Lock()
+	if err == nil && (c.dirty == nil || c.j.opts.mode != SyncGroup) {
+		c.j.commit.confirmed = c.end
 	}
-	c.commit.calling = false
-	c.mu.Unlock()
+	c.j.commit.calling = false
+	c.j.mu.Unlock()
 }
 
 // publishLocked records what is on disk now.
@@ -282,9 +282,9 @@ func (c *committer) publishLocked() {
 	for i := range c.parts {
 		if p := &c.parts[i]; p.ended {
 			p.seg.complete = true
-			c.wake()
+			c.j.wake()
 		}
 	}
-	c.commit.synced = max(c.commit.synced, c.safe)
+	c.j.commit.synced = max(c.j.commit.synced, c.safe)
 	clear(c.parts)
 }

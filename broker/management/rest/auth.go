@@ -19,12 +19,12 @@ var refusals = map[operate.Role]string{
 // .NET's clients send none before; with wrong ones it does not, or browsers would ask their user
 // (RabbitMQ 4).
 func (r *Request) authenticate() error {
-	user, password, given := r.BasicAuth()
+	user, password, given := r.HTTP.BasicAuth()
 	if !given {
 		r.W.Header().Set("WWW-Authenticate", `Basic realm="RabbitMQ Management"`)
 		return &Problem{http.StatusUnauthorized, "not_authorized", "Not_Authorized"}
 	}
-	u, err := r.server.Broker.Accounts.Authenticate(r.Context(), user, password, operate.AddressOf(r.RemoteAddr))
+	u, err := r.server.Broker.Accounts.Authenticate(r.HTTP.Context(), user, password, operate.AddressOf(r.HTTP.RemoteAddr))
 	r.server.Logins.Note(err)
 	if err != nil {
 		return &Problem{http.StatusUnauthorized, "not_authorized", "Not_Authorized"}

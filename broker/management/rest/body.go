@@ -45,7 +45,7 @@ func (r *Request) fields() (Fields, error) {
 
 // ReadJSON reads a body into a struct, which must have all of its fields.
 func (r *Request) ReadJSON(into any) error {
-	decoder := json.NewDecoder(r.Body)
+	decoder := json.NewDecoder(r.HTTP.Body)
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
 		return Bad(err.Error())

@@ -44,7 +44,7 @@ func (r *Request) Rows(n int, at func(i int) Object) error {
 	if err := r.Account.Take(int64(n) * rowBytes); err != nil {
 		return err
 	}
-	if err := r.server.Turns.Take(r.Context()); err != nil {
+	if err := r.server.Turns.Take(r.HTTP.Context()); err != nil {
 		return err
 	}
 	defer r.server.Turns.End()
@@ -71,7 +71,7 @@ type paging struct {
 
 // readPage reads the query; nil if it asks for everything.
 func readPage(r *Request) (*paging, error) {
-	v := r.URL.Query()
+	v := r.HTTP.URL.Query()
 	if !v.Has("page") {
 		return nil, nil
 	}
@@ -134,7 +134,7 @@ func answerPage(r *Request, p *paging, order []int, row func(int) Object, total 
 // rowOrder returns the rows to show, sorted by the field that sort= names, if any. It keeps only
 // the sort key of each object.
 func rowOrder(r *Request, n int, row func(int) Object, p *paging) []int {
-	v := r.URL.Query()
+	v := r.HTTP.URL.Query()
 	var path []string
 	if by := v.Get("sort"); by != "" {
 		path = strings.Split(by, ".")
@@ -224,7 +224,7 @@ func Number(v any) (float64, bool) {
 // columns reduces an object to the fields that columns= names. A dot separates the names of
 // nested fields, except in arguments, whose keys may have dots.
 func (r *Request) columns(o Object) Object {
-	v := r.URL.Query()
+	v := r.HTTP.URL.Query()
 	if !v.Has("columns") {
 		return o
 	}

@@ -45,7 +45,7 @@ func WithoutBroker(o *operate.Operations, table []Route) http.Handler {
 	for _, one := range table {
 		mux.MethodFunc(one.Method, one.Path, func(w http.ResponseWriter, r *http.Request) {
 			r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
-			req := &Request{Request: r, W: w, Actor: operate.ActorFrom(r.Context()), Operations: o, server: s, pattern: one.Path}
+			req := &Request{HTTP: r, W: w, Actor: operate.ActorFrom(r.Context()), Operations: o, server: s, pattern: one.Path}
 			req.Account = unlimited.Open(req.Actor.Name, func(error) {})
 			defer req.Account.Close()
 			if err := one.Handle(req); err != nil {
@@ -81,7 +81,7 @@ func derived(op *operate.Op, route string, one bool) Route {
 				return result, err
 			}, req.Answer)
 		}
-		result, created, err := req.Operations.Do(req.Context(), req.Actor, op, request, nil)
+		result, created, err := req.Operations.Do(req.HTTP.Context(), req.Actor, op, request, nil)
 		if errors.Is(err, operate.ErrNoVHost) && method == http.MethodPut {
 			return ErrNoVHost
 		}
@@ -109,7 +109,7 @@ func (r *Request) values(op *operate.Op, method string, isOwn bool) (values Fiel
 			}
 		}
 	}
-	query := r.URL.Query()
+	query := r.HTTP.URL.Query()
 	for _, f := range op.Fields() {
 		switch {
 		case f.Own && !isOwn:
@@ -164,7 +164,7 @@ func (r *Request) derived(op *operate.Op, result any, created, one, isOwn bool) 
 	case op.Makes:
 		AnswerJSON(r.W, http.StatusCreated, object(op, result))
 		return nil
-	case !isOwn && r.Method != http.MethodGet, rows == nil:
+	case !isOwn && r.HTTP.Method != http.MethodGet, rows == nil:
 		return r.Put(created, nil)
 	}
 	return r.Answer(object(op, result))

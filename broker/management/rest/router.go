@@ -97,7 +97,7 @@ const ClockHeader = "Curfew-Now"
 
 // answer authenticates, checks what the route requires, and runs the handler.
 func (s *Server) answer(one *Route, w http.ResponseWriter, r *http.Request) {
-	req := &Request{server: s, Operations: s.Operations, W: w, Request: r, pattern: one.Path}
+	req := &Request{server: s, Operations: s.Operations, W: w, HTTP: r, pattern: one.Path}
 	limit := cmp.Or(one.Body, MaxBody)
 	r.Body = http.MaxBytesReader(w, r.Body, limit)
 	if s.Broker.Manual() != nil {
@@ -144,23 +144,23 @@ const MessageWeight = 5
 // body that takes more than half of the budget draws half, and only one such body is read at a
 // time.
 func (r *Request) payBody(one *Route, limit int64) error {
-	if r.ContentLength > limit {
+	if r.HTTP.ContentLength > limit {
 		return &http.MaxBytesError{Limit: limit}
 	}
 	weight, most := cmp.Or(one.Weight, parsedWeight), int64(math.MaxInt64)
 	if all := r.Account.Limit(); all > 0 {
 		most = all / 2
 	}
-	if r.ContentLength < 0 { // unknown
-		r.Body = &paidBody{r.Body, r, weight, most}
+	if r.HTTP.ContentLength < 0 { // unknown
+		r.HTTP.Body = &paidBody{r.HTTP.Body, r, weight, most}
 		return nil
 	}
-	if r.ContentLength > most/weight {
+	if r.HTTP.ContentLength > most/weight {
 		if err := r.beginLong(); err != nil {
 			return err
 		}
 	}
-	return r.Account.Take(min(r.ContentLength*weight, most))
+	return r.Account.Take(min(r.HTTP.ContentLength*weight, most))
 }
 
 // longWait is how long a request with a body above half of the budget waits for another one.
@@ -176,8 +176,8 @@ func (r *Request) beginLong() error {
 		return nil
 	case <-wait.C:
 		return &Problem{http.StatusServiceUnavailable, "service_unavailable", "another long request is being answered; try again"}
-	case <-r.Context().Done():
-		return r.Context().Err()
+	case <-r.HTTP.Context().Done():
+		return r.HTTP.Context().Err()
 	}
 }
 
@@ -224,17 +224,17 @@ func (r *Request) cutOff(error) {
 
 // ReadBody reads the body, for which payBody was called.
 func (r *Request) ReadBody() ([]byte, error) {
-	if r.ContentLength < 0 {
+	if r.HTTP.ContentLength < 0 {
 		var read parts
 		to := bufio.NewWriterSize(&read, partBytes)
-		if _, err := io.Copy(to, r.Body); err != nil {
+		if _, err := io.Copy(to, r.HTTP.Body); err != nil {
 			return nil, err
 		}
 		_ = to.Flush()
 		return bytes.Join(read, nil), nil
 	}
-	b := make([]byte, r.ContentLength)
-	_, err := io.ReadFull(r.Body, b)
+	b := make([]byte, r.HTTP.ContentLength)
+	_, err := io.ReadFull(r.HTTP.Body, b)
 	return b, err
 }
 
@@ -263,7 +263,7 @@ func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
 
 // Request is a request that is being answered. For one goroutine.
 type Request struct {
-	*http.Request
+	HTTP       *http.Request
 	W          http.ResponseWriter
 	Actor      operate.Actor // the user
 	Operations *operate.Operations
@@ -278,8 +278,8 @@ type Request struct {
 // Param is a part of the path, unescaped. If there is an escaped
 // path, chi matches that one, and its parts are still escaped.
 func (r *Request) Param(name string) string {
-	v := chi.URLParam(r.Request, name)
-	if r.URL.RawPath == "" {
+	v := chi.URLParam(r.HTTP, name)
+	if r.HTTP.URL.RawPath == "" {
 		return v
 	}
 	plain, err := url.PathUnescape(v)
@@ -305,11 +305,11 @@ func (r *Request) TakeTime() {
 }
 
 // Flag returns a query parameter that is a boolean.
-func (r *Request) Flag(name string) bool { return r.URL.Query().Get(name) == "true" }
+func (r *Request) Flag(name string) bool { return r.HTTP.URL.Query().Get(name) == "true" }
 
 // Accepts reports whether the client accepts JSON.
 func (r *Request) Accepts() bool {
-	accept := r.Header.Values("Accept")
+	accept := r.HTTP.Header.Values("Accept")
 	if len(accept) == 0 {
 		return true
 	}

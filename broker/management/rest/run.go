@@ -41,12 +41,12 @@ func (r *Request) Run(op operate.Operation, at operate.QueueName, do func(contex
 		select {
 		case <-r.uploaded:
 		case <-run.Ended:
-		case <-r.Context().Done():
+		case <-r.HTTP.Context().Done():
 		}
 	}
 	select {
 	case <-ended:
-	case <-r.Context().Done():
+	case <-r.HTTP.Context().Done():
 		run.Cancel()
 		<-run.Ended
 	case <-tired:
@@ -68,7 +68,7 @@ func (r *Request) Run(op operate.Operation, at operate.QueueName, do func(contex
 func (r *Request) Upload() io.Reader {
 	read := make(chan struct{})
 	r.uploaded = read
-	return &upload{r.Body, sync.OnceFunc(func() { close(read) })}
+	return &upload{r.HTTP.Body, sync.OnceFunc(func() { close(read) })}
 }
 
 // upload is a body that tells when it ends.
@@ -95,7 +95,7 @@ const (
 
 // preference reads the header Prefer: whether the client wants 202 for a run, and how long it waits for the end before that.
 func (r *Request) preference() (async bool, wait time.Duration) {
-	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Prefer"), ","), ",") {
+	for part := range strings.SplitSeq(strings.Join(r.HTTP.Header.Values("Prefer"), ","), ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
 		switch strings.ToLower(strings.TrimSpace(name)) {
 		case "respond-async":

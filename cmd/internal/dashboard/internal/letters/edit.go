@@ -54,7 +54,7 @@ func (d Pages) edit(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if p.Seq, err = strconv.ParseUint(q.Get("seq"), 10, 64); err != nil {
 		return nil, operate.ErrMessageGone
 	}
-	p.Draft, err = d.Operations.DraftDeadLetter(r.Context(), v.Actor(), ui.Named(q), operate.Seq(p.Seq))
+	p.Draft, err = d.Operations.Letters.Draft(r.Context(), v.Actor(), ui.Named(q), operate.Seq(p.Seq))
 	p.Allowed = d.Operations.May(v.Actor(), operate.ResendDeadLetter, ui.Named(q))
 	if operate.Refused(err) {
 		p.Refused = true
@@ -107,7 +107,7 @@ func (d Pages) change(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	case "again":
 		d.Site.Show(w, r, http.StatusOK, v, EditPath, &p)
 	case "send":
-		skipped, err := d.Operations.ResendDeadLetter(r.Context(), v.Actor(), at, seq, p.Draft)
+		skipped, err := d.Operations.Letters.Resend(r.Context(), v.Actor(), at, seq, p.Draft)
 		if err == nil && skipped != "" {
 			err = fmt.Errorf("the message stays where it is, like those that %s", skippedWords(string(skipped)))
 		}
@@ -117,7 +117,7 @@ func (d Pages) change(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		}
 		http.Redirect(w, r, URL(p.VHost, p.Queue)+"&replayed=1", http.StatusSeeOther)
 	default:
-		review, err := d.Operations.ReviewDraft(r.Context(), v.Actor(), at, seq, p.Draft)
+		review, err := d.Operations.Letters.Review(r.Context(), v.Actor(), at, seq, p.Draft)
 		if err != nil {
 			d.again(w, r, v, &p, err)
 			return

@@ -41,7 +41,7 @@ func (d Pages) export(w http.ResponseWriter, r *http.Request, v ui.Visitor, c *c
 	begun := false
 	err := c.Wrong
 	if err == nil {
-		err = d.Operations.ExportDeadLetters(r.Context(), v.Actor(), c.DeadLetters, func() io.Writer {
+		err = d.Operations.Letters.Export(r.Context(), v.Actor(), c.DeadLetters, func() io.Writer {
 			begun = true
 			w.Header().Set("Content-Type", "application/jsonl")
 			w.Header().Set("Content-Disposition", `attachment; filename="dead-letters.jsonl"`)
@@ -68,7 +68,7 @@ func (d Pages) importLetters(w http.ResponseWriter, r *http.Request, v ui.Visito
 	if err == nil {
 		at := ui.Named(fields)
 		n, err = d.long(r, v, operate.ImportDeadLetters, at, "imported", func(ctx context.Context) (int, error) {
-			return d.Operations.ImportDeadLetters(ctx, v.Actor(), at, file)
+			return d.Operations.Letters.Import(ctx, v.Actor(), at, file)
 		})
 	}
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {

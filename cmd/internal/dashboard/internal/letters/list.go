@@ -115,7 +115,7 @@ func doneWords(q url.Values) string {
 func (d Pages) count(ctx context.Context, by operate.Actor, p *listPage, all bool) error {
 	limited, cancel := context.WithTimeout(ctx, map[bool]time.Duration{false: countTime, true: searchTime}[all])
 	defer cancel()
-	groups, seen, err := d.Operations.GroupDeadLetters(limited, by, operate.DeadLetters{Queue: operate.QueueName{VHost: p.VHost, Name: p.Queue}})
+	groups, seen, err := d.Operations.Letters.Group(limited, by, operate.DeadLetters{Queue: operate.QueueName{VHost: p.VHost, Name: p.Queue}})
 	p.Counted, p.Partly = seen, err != nil && limited.Err() != nil
 	if p.Partly && ctx.Err() == nil {
 		err = nil
@@ -132,7 +132,7 @@ func (d Pages) search(ctx context.Context, by operate.Actor, p *listPage, after 
 	limited, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
 	from, _ := strconv.ParseUint(after, 10, 64)
-	list, next, at, err := d.Operations.SearchDeadLetters(limited, by, operate.SearchRequest{
+	list, next, at, err := d.Operations.Letters.Search(limited, by, operate.SearchRequest{
 		DeadLetters: operate.DeadLetters{Queue: operate.QueueName{VHost: p.VHost, Name: p.Queue}, Filter: p.Filter},
 		After:       operate.Seq(from), Newest: !p.Oldest, Count: listRows, BodyBytes: rowBody,
 	})

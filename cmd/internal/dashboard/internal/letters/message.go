@@ -59,7 +59,7 @@ func (d Pages) message(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if p.Seq, err = strconv.ParseUint(q.Get("seq"), 10, 64); err != nil {
 		return nil, operate.ErrMessageGone
 	}
-	p.Letter, p.Position, err = d.Operations.DeadLetter(r.Context(), v.Actor(), ui.Named(q), operate.Seq(p.Seq), readBody)
+	p.Letter, p.Position, err = d.Operations.Letters.DeadLetter(r.Context(), v.Actor(), ui.Named(q), operate.Seq(p.Seq), readBody)
 	if operate.Refused(err) {
 		p.Refused = true
 		return p, nil
@@ -110,7 +110,7 @@ func (d Pages) body(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		d.Site.Refuse(w, r, operate.ErrMessageGone)
 		return
 	}
-	l, _, err := d.Operations.DeadLetter(r.Context(), v.Actor(), ui.Named(q), operate.Seq(seq), 0)
+	l, _, err := d.Operations.Letters.DeadLetter(r.Context(), v.Actor(), ui.Named(q), operate.Seq(seq), 0)
 	if err != nil {
 		d.Site.Refuse(w, r, err)
 		return
@@ -123,7 +123,7 @@ func (d Pages) body(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	release, err := d.Operations.Hold(v.Name, needs)
 	defer release()
 	if err == nil {
-		l, _, err = d.Operations.DeadLetter(r.Context(), v.Actor(), ui.Named(q), operate.Seq(seq), -1)
+		l, _, err = d.Operations.Letters.DeadLetter(r.Context(), v.Actor(), ui.Named(q), operate.Seq(seq), -1)
 	}
 	body := l.Body
 	if err == nil && unpack {
