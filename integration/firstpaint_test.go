@@ -16,10 +16,12 @@ const (
 	paintLetters = 1_000_000
 	paintGoal    = 200 // ms
 	paintLooks   = 3
+	paintRounds  = 3 // for a machine that is busy
 )
 
 // TestFirstPaint: with 10,000 queues and a million dead letters each page is seen within 200 ms. The times are printed. On a busy machine all of
-// them are longer, so they are held against those of a page that shows nothing, which is opened in turn with them.
+// them are longer, so they are held against those of a page that shows nothing, which is opened in turn with them. What is too
+// late then is measured again.
 func TestFirstPaint(t *testing.T) {
 	t.Parallel()
 	busyMachine.Lock()
@@ -31,9 +33,23 @@ func TestFirstPaint(t *testing.T) {
 	b.logIn()
 	const baseline = "/publish"
 	pages := []string{
-		baseline, "/", "/queues", "/queues?sort=ready&desc=1", "/queue?vhost=/&name=source", "/dead-letters", "/dead-letter?vhost=/&name=dead",
+		"/", "/queues", "/queues?sort=ready&desc=1", "/queue?vhost=/&name=source", "/dead-letters", "/dead-letter?vhost=/&name=dead",
 		"/dead-letter?vhost=/&name=dead&order=oldest", "/connections", "/consumers", "/exchanges", "/vhosts", "/policies", "/audit", "/incidents",
 	}
+	for round := 0; len(pages) > 0; round++ {
+		if round == paintRounds {
+			t.Errorf("each of %d times too late: %q", paintRounds, pages)
+			break
+		}
+		pages = b.slowPaints(baseline, pages)
+	}
+	b.quiet()
+}
+
+// slowPaints opens pages, and returns those that are seen too late.
+func (b *browser) slowPaints(baseline string, pages []string) (slow []string) {
+	b.Helper()
+	pages = append([]string{baseline}, pages...)
 	paints, servers := map[string][]float64{}, map[string][]float64{}
 	for range paintLooks {
 		for _, path := range pages {
@@ -47,12 +63,13 @@ func TestFirstPaint(t *testing.T) {
 	usual := median(paints[baseline])
 	for _, path := range pages {
 		paint, most := median(paints[path]), max(paintGoal, 3*usual+paintGoal/2)
-		t.Logf("%-45s first paint %4.0f ms, server %4.0f ms", path, paint, median(servers[path]))
+		b.Logf("%-45s first paint %4.0f ms, server %4.0f ms", path, paint, median(servers[path]))
 		if paint > most {
-			t.Errorf("%s is first seen after %.0f ms; an empty page after %.0f ms", path, paint, usual)
+			b.Logf("%s is first seen after %.0f ms; an empty page after %.0f ms", path, paint, usual)
+			slow = append(slow, path)
 		}
 	}
-	b.quiet()
+	return slow
 }
 
 // fillForPaint declares the queues, and has the messages expire.
