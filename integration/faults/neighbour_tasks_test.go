@@ -146,7 +146,7 @@ var holdings = []holding{
 		}},
 		dropTheVirtualHost,
 	}},
-	{name: "deadlines", some: 300_000, most: 5_000_000, memory: 4 << 30, each: 2 * time.Second, gather: fillDue, tasks: []task{
+	{name: "deadlines", some: 300_000, most: 5_000_000, memory: 4 << 30, each: 4 * time.Second, gather: fillDue, tasks: []task{
 		{"drop", gone}, {"dead-letter", gone}, // they are due at once while it lasts
 	}},
 	{name: "exchanges", some: 2000, most: 9900, each: time.Second, gather: fanOut, tasks: []task{
