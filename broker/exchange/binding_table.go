@@ -92,6 +92,7 @@ func (t *argumentTables) each(fn func(amqp.Table) bool) bool {
 type bindingTable[D comparable] struct {
 	bound map[D]map[string]argumentTables // without empty maps and tables
 	n     int
+	gone  func(d D, key string) // the last one
 }
 
 func newBindingTable[D comparable]() bindingTable[D] {
@@ -114,28 +115,29 @@ func (b *bindingTable[D]) add(d D, key string, args amqp.Table) (added, first bo
 	return true, !known
 }
 
-// remove removes a binding and returns its arguments. last: d has none left under this key.
-func (b *bindingTable[D]) remove(d D, key string, args amqp.Table) (bound amqp.Table, removed, last bool) {
+// Unbind implements Router.
+func (b *bindingTable[D]) Unbind(d D, key string, args amqp.Table) (bound amqp.Table, removed bool) {
 	keys := b.bound[d]
 	tables := keys[key]
 	bound, removed = tables.remove(args)
 	if !removed {
-		return nil, false, false
+		return nil, false
 	}
 	b.n--
 	if len(tables.few)+len(tables.many) > 0 {
 		keys[key] = tables
-		return bound, true, false
+		return bound, true
 	}
 	delete(keys, key)
 	if len(keys) == 0 {
 		delete(b.bound, d)
 	}
-	return bound, true, true
+	b.gone(d, key)
+	return bound, true
 }
 
-// removeSome removes up to most bindings of d and returns them. It calls gone for each key that d has none left under.
-func (b *bindingTable[D]) removeSome(d D, most int, gone func(key string)) (removed []Binding[D]) {
+// UnbindSome implements Router.
+func (b *bindingTable[D]) UnbindSome(d D, most int) (removed []Binding[D]) {
 	for key, tables := range b.bound[d] {
 		tables.each(func(args amqp.Table) bool {
 			removed = append(removed, Binding[D]{d, key, args})
@@ -146,9 +148,7 @@ func (b *bindingTable[D]) removeSome(d D, most int, gone func(key string)) (remo
 		}
 	}
 	for _, x := range removed {
-		if _, _, last := b.remove(d, x.Key, x.Args); last {
-			gone(x.Key)
-		}
+		b.Unbind(d, x.Key, x.Args)
 	}
 	return removed
 }

@@ -18,18 +18,6 @@ func (r *direct[D]) Bind(d D, key string, args amqp.Table) bool {
 	return added
 }
 
-func (r *direct[D]) Unbind(d D, key string, args amqp.Table) (amqp.Table, bool) {
-	bound, removed, last := r.remove(d, key, args)
-	if last {
-		r.unindex(d, key)
-	}
-	return bound, removed
-}
-
-func (r *direct[D]) UnbindSome(d D, most int) []Binding[D] {
-	return r.removeSome(d, most, func(key string) { r.unindex(d, key) })
-}
-
 func (r *direct[D]) Route(key []byte, _ func() amqp.Table, out []D, _ *Pace) []D {
 	return append(out, r.keys[string(key)].list...)
 }

@@ -67,9 +67,13 @@ type Router[D comparable] interface {
 func New[D comparable](k Kind) Router[D] {
 	switch k {
 	case Direct:
-		return &direct[D]{bindingTable: newBindingTable[D](), keys: make(map[string]set[D])}
+		r := &direct[D]{bindingTable: newBindingTable[D](), keys: make(map[string]set[D])}
+		r.gone = r.unindex
+		return r
 	case Fanout:
-		return &fanout[D]{bindingTable: newBindingTable[D]()}
+		r := &fanout[D]{bindingTable: newBindingTable[D]()}
+		r.gone = r.unindex
+		return r
 	case Topic:
 		return newTopic[D]()
 	case Headers:

@@ -17,20 +17,8 @@ func (r *fanout[D]) Bind(d D, key string, args amqp.Table) bool {
 	return added
 }
 
-func (r *fanout[D]) Unbind(d D, key string, args amqp.Table) (amqp.Table, bool) {
-	unbound, removed, _ := r.remove(d, key, args)
-	if removed {
-		r.unindex(d)
-	}
-	return unbound, removed
-}
-
-func (r *fanout[D]) UnbindSome(d D, most int) []Binding[D] {
-	return r.removeSome(d, most, func(string) { r.unindex(d) })
-}
-
 // unindex forgets d if nothing is left of its bindings.
-func (r *fanout[D]) unindex(d D) {
+func (r *fanout[D]) unindex(d D, _ string) {
 	if _, bound := r.bound[d]; !bound {
 		r.dests.remove(d)
 	}

@@ -26,7 +26,9 @@ type target[D comparable] struct {
 }
 
 func newTopic[D comparable]() *topic[D] {
-	return &topic[D]{bindingTable: newBindingTable[D](), root: node[D]{mark: noMark}, dests: make(map[D]*target[D])}
+	r := &topic[D]{bindingTable: newBindingTable[D](), root: node[D]{mark: noMark}, dests: make(map[D]*target[D])}
+	r.gone = r.unindex
+	return r
 }
 
 func (r *topic[D]) Bind(d D, key string, args amqp.Table) bool {
@@ -45,18 +47,6 @@ func (r *topic[D]) Bind(d D, key string, args amqp.Table) bool {
 	}
 	r.root.insert(key, start(len(key)), t, &r.marks, false)
 	return added
-}
-
-func (r *topic[D]) Unbind(d D, key string, args amqp.Table) (amqp.Table, bool) {
-	bound, removed, last := r.remove(d, key, args)
-	if last {
-		r.unindex(d, key)
-	}
-	return bound, removed
-}
-
-func (r *topic[D]) UnbindSome(d D, most int) []Binding[D] {
-	return r.removeSome(d, most, func(key string) { r.unindex(d, key) })
 }
 
 func (r *topic[D]) unindex(d D, key string) {
