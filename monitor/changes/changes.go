@@ -124,17 +124,9 @@ var (
 	})
 	TestSinks = define(operate.Op{
 		Name: "test_sinks", Title: "Send a test to one sink or to all", Routes: []string{"POST /api/curfew/incidents/test"}, Slow: true,
-	}, func(ctx context.Context, o *Options, c *operate.Call, q incident.TestRequest) (results incident.TestResults, err error) {
+	}, func(ctx context.Context, o *Options, c *operate.Call, q incident.TestRequest) (incident.TestResults, error) {
 		c.Log(zap.String("tested_sink", cmp.Or(q.Sink, "all")))
-		tested, err := o.Incidents.SendTest(ctx, q.Sink)
-		results.Sinks = map[string]string{}
-		for _, t := range tested {
-			results.Sinks[t.Sink] = "ok"
-			if t.Err != nil {
-				results.Sinks[t.Sink] = t.Err.Error()
-			}
-		}
-		return results, err
+		return o.Incidents.SendTest(ctx, q.Sink)
 	})
 )
 

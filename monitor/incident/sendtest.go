@@ -11,18 +11,13 @@ import (
 // testCondition is the name of what is only a test.
 const testCondition = "test"
 
-// Tested is the result of testing one sink.
-type Tested struct {
-	Sink string
-	Err  error
-}
-
 // SendTest sends a test to one sink, or with an empty name to each but the log, and returns the
 // results. Run need not be running. The error says that there is no such sink.
-func (a *Incidents) SendTest(ctx context.Context, sink string) (tested []Tested, err error) {
+func (a *Incidents) SendTest(ctx context.Context, sink string) (results TestResults, err error) {
 	names := a.delivery.names()
+	results.Sinks = map[string]string{}
 	if sink != "" && !slices.Contains(names, sink) {
-		return nil, fmt.Errorf("unknown sink %q: want one of %s", sink, strings.Join(names, ", "))
+		return results, fmt.Errorf("unknown sink %q: want one of %s", sink, strings.Join(names, ", "))
 	}
 	now := time.Now()
 	fires := &notice{
@@ -33,7 +28,7 @@ func (a *Incidents) SendTest(ctx context.Context, sink string) (tested []Tested,
 	over.Ended, over.what = &now, "over"
 	if sink == logName {
 		a.delivery.log.notify(fires)
-		return []Tested{{Sink: sink}}, nil
+		results.Sinks[sink] = "ok"
 	}
 	for _, c := range a.delivery.sinks() {
 		if sink == "" || c.name == sink {
@@ -42,8 +37,10 @@ func (a *Incidents) SendTest(ctx context.Context, sink string) (tested []Tested,
 				c.note(nil)
 				err = c.send(ctx, &over)
 			}
-			tested = append(tested, Tested{c.name, err})
+			if results.Sinks[c.name] = "ok"; err != nil {
+				results.Sinks[c.name] = err.Error()
+			}
 		}
 	}
-	return tested, nil
+	return results, nil
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,36 +93,32 @@ func testSinks(ctx context.Context, out io.Writer, sink string) error {
 	if err != nil {
 		return cli.Usage(err)
 	}
-	if len(tested) == 0 {
+	if len(tested.Sinks) == 0 {
 		fmt.Fprintln(out, "no sink but the log is configured: set CURFEW_ALERT_URLS, or name a file in CURFEW_ALERTS")
 	}
-	for _, t := range tested {
-		switch {
-		case t.Err == nil:
-			fmt.Fprintf(out, "%s: ok\n", t.Sink)
-		case errors.Is(t.Err, errElsewhere):
-			fmt.Fprintf(out, "%s: %v\n", t.Sink, errElsewhere)
-		default:
-			fmt.Fprintf(out, "%s: %v\n", t.Sink, t.Err)
-			err = errTest
-		}
-	}
-	return err
+	return reportTests(out, tested.Sinks)
 }
 
 func testRemotely(cmd *cobra.Command, a *cli.API, sink string) error {
-	var answer struct{ Sinks map[string]string }
+	var answer incident.TestResults
 	if err := a.Call(cmd.Context(), http.MethodPost, cli.Path("curfew", "incidents", "test"), map[string]string{"sink": sink}, &answer); err != nil {
 		return err
 	}
-	var failed error
-	for name, result := range answer.Sinks {
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", name, result)
-		if result != "ok" {
-			failed = errTest
+	return reportTests(cmd.OutOrStdout(), answer.Sinks)
+}
+
+// reportTests writes how the test of each sink went.
+func reportTests(out io.Writer, results map[string]string) (err error) {
+	for _, name := range slices.Sorted(maps.Keys(results)) {
+		result := results[name]
+		if strings.HasSuffix(result, errElsewhere.Error()) {
+			result = errElsewhere.Error()
+		} else if result != "ok" {
+			err = errTest
 		}
+		fmt.Fprintf(out, "%s: %s\n", name, result)
 	}
-	return failed
+	return err
 }
 
 func incidentRulesCommand(a *cli.API) *cobra.Command {
