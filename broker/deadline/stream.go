@@ -23,7 +23,8 @@ const (
 // subscriber that cannot keep up has to count what it drops. The zero value has no
 // subscribers. Safe for concurrent use.
 type Stream struct {
-	mu          sync.Mutex // held while a subscriber is added
+	mu          sync.Mutex   // held while a subscriber is added
+	telling     sync.RWMutex // held to read while subscribers are told
 	subscribers atomic.Pointer[[]func([]Expiry)]
 	deaths      atomic.Pointer[func([]Expiry)]
 	details     atomic.Uint32
@@ -76,8 +77,24 @@ func (s *Stream) Needs() Details { return Details(s.details.Load()) }
 // Publish calls every subscriber with the batch, in the order in which they subscribed.
 func (s *Stream) Publish(batch []Expiry) {
 	if all := s.subscribers.Load(); all != nil && len(batch) > 0 {
+		s.telling.RLock()
+		defer s.telling.RUnlock()
 		for _, fn := range *all {
 			fn(batch)
 		}
 	}
 }
+
+// Between calls look at a moment at which no subscriber knows of a message that another one does not. It must be quick, since whoever has
+// something to publish waits for it.
+func (s *Stream) Between(look func()) {
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	look()
+}
+
+// Hour is what expired in the last hour, by virtual host and queue. It leaves out the queues of which that is not known.
+type Hour map[[2]string]Toll
+
+// Toll counts messages that expired, and those of them that were dropped.
+type Toll struct{ Expired, Dropped int64 }

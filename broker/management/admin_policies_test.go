@@ -125,7 +125,7 @@ func TestAnswerNamesAPolicyNotInForce(t *testing.T) {
 	require.NoError(t, err)
 	defer b.Close()
 	ops := operate.New(operate.Options{Broker: b})
-	api := management.New(management.Options{Broker: b, Operations: ops, Node: "curfew@test", Version: "test", Concern: func(_, _ string) (string, int) { return "", 0 }})
+	api := management.New(management.Options{Broker: b, Operations: ops, Node: "curfew@test", Version: "test", Look: noLook})
 	x := &site{t: t, b: b, http: httptest.NewServer(api.Handler())}
 	defer x.http.Close()
 	reason := "pattern should be regular expression but is invalid: look-behind is not supported: for names that do not end with x, write ^(?!.*x$)"

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker"
+	"curfew/broker/deadline"
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
 	"curfew/broker/server"
@@ -19,8 +20,8 @@ type Options struct {
 	Broker     *broker.Broker
 	Server     *server.Server
 	Operations *operate.Operations // on both
-	// Concern is the level of the incident in which a queue is, "" for none, and the place of the queue among those of that level. It is required for queues.
-	Concern func(vhost, queue string) (level string, place int)
+	// Look returns what the last look found. It is required for queues.
+	Look func() Look
 
 	// Node is the name of the node, and of the cluster until that has a name of its own.
 	Node string
@@ -54,6 +55,14 @@ type API struct {
 	started time.Time
 	rates   *operate.Rates
 	server  *rest.Server
+}
+
+// Look is what was found about queues at one moment.
+type Look struct {
+	At   time.Time
+	Hour deadline.Hour
+	// Concern is the level of the incident in which a queue is, "" for none, and the place of the queue among those of that level.
+	Concern func(vhost, queue string) (level string, place int)
 }
 
 // New makes an API; Handler serves it.

@@ -56,7 +56,7 @@ func startWith(t *testing.T, o broker.Options) *site {
 		Version: definitions.Version{RabbitMQ: server.RabbitMQVersion, Product: "Curfew", ProductVersion: "test"},
 	})
 	x.api = management.New(management.Options{
-		Broker: b, Server: s, Operations: ops, Node: "curfew@test", Version: "test", Concern: func(_, _ string) (string, int) { return "", 0 }, Now: func() time.Time { return x.now },
+		Broker: b, Server: s, Operations: ops, Node: "curfew@test", Version: "test", Look: noLook, Now: func() time.Time { return x.now },
 		Listeners: []management.Listener{{Protocol: "amqp", Address: "127.0.0.1", Port: 5672}, {Protocol: "http", Address: "127.0.0.1", Port: 15672}},
 	})
 	x.http = httptest.NewServer(x.api.Handler())
@@ -172,4 +172,9 @@ func (x *site) dial() *amqp091.Channel {
 func errorOf(kind, reason string) string {
 	b, _ := json.Marshal(map[string]any{"error": kind, "reason": reason})
 	return string(b)
+}
+
+// noLook found nothing.
+func noLook() management.Look {
+	return management.Look{Concern: func(_, _ string) (string, int) { return "", 0 }}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // queueObject returns a queue with all fields that RabbitMQ's tools read.
-func queueObject(r *request, queue *broker.Queue) object {
+func queueObject(r *request, queue *broker.Queue, look Look) object {
 	i := queue.Info()
 	key := operate.QueueKey(i.ID)
 	kind, _ := i.Args["x-queue-type"].(string)
@@ -34,7 +34,7 @@ func queueObject(r *request, queue *broker.Queue) object {
 	o["messages_delayed"] = i.Waiting
 	addPolicies(o, queue)
 	addMoments(r, o, &i)
-	addAims(r, o, &i, queue)
+	addAims(r, o, &i, queue, look)
 	return o
 }
 
@@ -48,15 +48,15 @@ func addPolicies(o object, queue *broker.Queue) {
 }
 
 // addAims adds what a queue is for, how bad what is wrong with it is, and how long messages wait in it, in ms. These are Curfew's own.
-func addAims(r *request, o object, i *broker.QueueInfo, queue *broker.Queue) {
+func addAims(r *request, o object, i *broker.QueueInfo, queue *broker.Queue, look Look) {
 	w := r.api.Operations.WaitOf(i, queue)
 	purpose := r.api.Operations.Purpose(queue)
 	o["purpose"], o["objective"], o["lost_last_hour"], o["dead_lettered_last_hour"] = purpose, nameOrNull(w.Objective.String()), nil, nil
-	if l := operate.LossesOf(r.api.Operations.Access, i, purpose, w.Objective); l.Lost >= 0 {
+	if l := (&operate.Queue{QueueInfo: *i, Purpose: purpose, Wait: w}).LossesIn(look.Hour); l.Lost >= 0 {
 		o["lost_last_hour"], o["dead_lettered_last_hour"] = l.Lost, l.Rescued
 	}
-	level, place := r.api.Concern(i.VHost, i.Name)
-	o["incident_level"], o["incident_place"] = nameOrNull(level), place
+	level, place := look.Concern(i.VHost, i.Name)
+	o["looked_at"], o["incident_level"], o["incident_place"] = look.At, nameOrNull(level), place
 	o["time_in_queue"] = object{"oldest_ready": w.Oldest, "p50": w.P50, "p99": w.P99, "objective_missed": w.Missed, "burn_rate": w.Burn}
 }
 
@@ -107,7 +107,8 @@ func listQueues(r *request) error {
 	for _, vh := range r.vhosts() {
 		all = append(all, vh.Queues.List()...)
 	}
-	return r.Rows(len(all), func(i int) object { return queueObject(r, all[i]) })
+	look := r.api.Look()
+	return r.Rows(len(all), func(i int) object { return queueObject(r, all[i], look) })
 }
 
 // queue returns the queue in the path.
@@ -133,7 +134,7 @@ func getQueue(r *request) error {
 		return err
 	}
 	r.api.rates.Refresh()
-	o := queueObject(r, queue)
+	o := queueObject(r, queue, r.api.Look())
 	r.api.addSamples(o, operate.QueueKey(queue.ID()), asked, "lengths", messageCounts...)
 	r.api.addStatSamples(o, operate.QueueKey(queue.ID()), asked)
 	o["incoming"], o["deliveries"] = []any{}, []any{}

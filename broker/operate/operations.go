@@ -59,8 +59,6 @@ type Options struct {
 	// Purpose infers what a queue is for, and Wait tells how long messages wait in the queue of that number; nil: that is not known.
 	Purpose func(*broker.Queue) deadline.Purpose
 	Wait    func(queue uint64) deadline.Wait
-	// Expired tells how many messages of a queue expired in the last hour, and how many of these were dropped; nil: that is not known.
-	Expired func(vhost, queue string) (expired, dropped int64, known bool)
 	// Now is the clock for rates; nil: time.Now.
 	Now func() time.Time
 }
@@ -114,9 +112,6 @@ func New(o Options) *Operations {
 	}
 	if o.Wait == nil {
 		o.Wait = func(uint64) deadline.Wait { return deadline.Wait{} }
-	}
-	if o.Expired == nil {
-		o.Expired = func(_, _ string) (int64, int64, bool) { return 0, 0, false }
 	}
 	shared := &Access{Options: o, started: time.Now(), log: o.Log.Named("operate"), seed: maphash.MakeSeed()}
 	shared.runs.access = shared

@@ -26,7 +26,6 @@ type Queue struct {
 	DeadLetterExchange, DeadLetterKey string
 	Purpose                           deadline.Purpose
 	Wait                              deadline.Wait
-	Losses
 }
 
 // Losses are what expired in a queue in the last hour, if an expiry there is a loss. They are -1 if it is none, or that is not known.
@@ -42,14 +41,27 @@ func (l Losses) Compare(o Losses) int {
 }
 
 // LossesOfAll adds up those of queues.
-func LossesOfAll(queues []*Queue) Losses {
+func LossesOfAll(queues []*Queue, hour deadline.Hour) Losses {
 	all := Losses{Lost: -1, Rescued: -1}
 	for _, q := range queues {
-		if q.Lost >= 0 {
-			all = Losses{max(all.Lost, 0) + q.Lost, max(all.Rescued, 0) + q.Rescued, all.Parked + q.Parked}
+		if l := q.LossesIn(hour); l.Lost >= 0 {
+			all = Losses{max(all.Lost, 0) + l.Lost, max(all.Rescued, 0) + l.Rescued, all.Parked + l.Parked}
 		}
 	}
 	return all
+}
+
+// LossesIn are those of the queue, of what expired in the last hour.
+func (q *Queue) LossesIn(hour deadline.Hour) Losses {
+	of, known := hour[[2]string{q.VHost, q.Name}]
+	if !known || !q.Purpose.Loses() && !q.Wait.Objective.NoneExpires() {
+		return Losses{Lost: -1, Rescued: -1}
+	}
+	l := Losses{Lost: of.Dropped, Rescued: of.Expired - of.Dropped}
+	if q.ExchangeMissing {
+		l.Parked = l.Rescued
+	}
+	return l
 }
 
 // QueueDetail is a queue with its policies.
@@ -97,11 +109,9 @@ func (o *Access) visible(a Actor) map[string]bool {
 func (o *Access) queueOf(q *broker.Queue) Queue {
 	one := Queue{QueueInfo: q.Info(), Type: q.Type().String(), Purpose: o.Purpose(q)}
 	one.Wait = o.WaitOf(&one.QueueInfo, q)
-	one.Losses = LossesOf(o, &one.QueueInfo, one.Purpose, one.Wait.Objective)
 	one.DeadLetterExchange, one.DeadLetterKey, one.DeadLetters = q.DeadLettersTo()
-	if _, err := q.VHost().Exchanges.Get(one.DeadLetterExchange); err != nil {
-		one.ExchangeMissing, one.Parked = true, max(one.Rescued, 0)
-	}
+	_, err := q.VHost().Exchanges.Get(one.DeadLetterExchange)
+	one.ExchangeMissing = err != nil
 	return one
 }
 
@@ -110,14 +120,6 @@ func (o *Access) WaitOf(i *broker.QueueInfo, q *broker.Queue) deadline.Wait {
 	w := o.Options.Wait(i.ID)
 	w.Objective = q.Settings().Objective
 	return w
-}
-
-// LossesOf counts what expired in a queue in the last hour.
-func LossesOf(o *Access, i *broker.QueueInfo, is deadline.Purpose, objective deadline.Objective) Losses {
-	if expired, dropped, known := o.Expired(i.VHost, i.Name); known && (is.Loses() || objective.NoneExpires()) {
-		return Losses{Lost: dropped, Rescued: max(expired-dropped, 0)} // a second of a late sample may have more of the one
-	}
-	return Losses{Lost: -1, Rescued: -1}
 }
 
 // Queue returns one queue.

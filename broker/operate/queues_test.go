@@ -4,11 +4,19 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/deadline"
 )
 
-// TestLossesOfAll: queues in which an expiry is no loss do not count, and where there are no others nothing is known.
-func TestLossesOfAll(t *testing.T) {
-	meant := &Queue{Losses: Losses{-1, -1, 0}}
-	require.Equal(t, Losses{-1, -1, 0}, LossesOfAll([]*Queue{meant, meant}))
-	require.Equal(t, Losses{3, 40, 30}, LossesOfAll([]*Queue{meant, {Losses: Losses{3, 0, 0}}, {Losses: Losses{0, 40, 30}}, meant}))
+// TestLosses: queues in which an expiry is no loss do not count, and where there are no others nothing is known.
+func TestLosses(t *testing.T) {
+	hour := deadline.Hour{{"/", "gone"}: {Expired: 3, Dropped: 3}, {"/", "parked"}: {Expired: 30}, {"/", "saved"}: {Expired: 10}, {"/", "meant"}: {Expired: 7, Dropped: 7}}
+	queue := func(name string) *Queue { return &Queue{QueueInfo: broker.QueueInfo{VHost: "/", Name: name}} }
+	meant, parked := queue("meant"), queue("parked")
+	meant.Purpose, parked.ExchangeMissing = deadline.Telemetry, true
+	require.Equal(t, Losses{-1, -1, 0}, LossesOfAll([]*Queue{meant, queue("new")}, hour))
+	require.Equal(t, Losses{3, 40, 30}, LossesOfAll([]*Queue{meant, queue("gone"), parked, queue("saved")}, hour))
+	meant.Wait.Objective, _ = deadline.ParseObjective("none expires")
+	require.Equal(t, Losses{Lost: 7}, meant.LossesIn(hour))
 }

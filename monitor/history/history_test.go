@@ -163,28 +163,30 @@ func TestExpiredInADay(t *testing.T) {
 	}
 }
 
-// TestExpiredInAnHour forgets what expired more than an hour ago, to the minute.
+// TestExpiredInAnHour counts exactly, also after a restart, and forgets what expired more than an hour ago, to the minute.
 func TestExpiredInAnHour(t *testing.T) {
-	h, _ := day(t, Options{})
-	_, _, known := h.ExpiredInAnHour("/", "q")
-	require.False(t, known)
-	from := start()
+	file := filepath.Join(t.TempDir(), "history")
+	h, _ := day(t, Options{File: file})
+	require.Empty(t, h.ExpiredInAnHour())
+	queue, from := [2]string{"/", "q"}, start()
 	sampled(h, from, 120, func(second int) {
 		if second < 60 {
 			saved := expiry("q", 0, deadline.Eager)
 			saved.Action = deadline.DeadLettered
-			h.Expired([]deadline.Expiry{expiry("q", 0, deadline.Eager), saved})
+			for range 301 {
+				h.Expired([]deadline.Expiry{expiry("q", 0, deadline.Eager), saved})
+			}
 		}
 	})
-	n, dropped, known := h.ExpiredInAnHour("/", "q")
-	require.True(t, known)
-	require.Equal(t, []int64{120, 60}, []int64{n, dropped})
+	gone := deadline.Hour{queue: {Expired: 2 * 60 * 301, Dropped: 60 * 301}}
+	require.Equal(t, gone, h.ExpiredInAnHour())
+	require.NoError(t, h.write())
+	again, _ := day(t, Options{File: file})
+	require.InEpsilon(t, gone[queue].Dropped, again.ExpiredInAnHour()[queue].Dropped, 0.01, "the file has them as the rings do")
 	sampled(h, from.Add(2*time.Minute), 57*60, func(int) {})
-	n, dropped, _ = h.ExpiredInAnHour("/", "q")
-	require.Equal(t, []int64{120, 60}, []int64{n, dropped})
+	require.Equal(t, gone, h.ExpiredInAnHour())
 	sampled(h, from.Add(59*time.Minute), 180, func(int) {})
-	n, dropped, _ = h.ExpiredInAnHour("/", "q")
-	require.Zero(t, n+dropped)
+	require.Zero(t, h.ExpiredInAnHour()[queue])
 }
 
 // TestLateSamplesAreSpread: a sample that comes late is not a peak, and after a long pause there is a gap.

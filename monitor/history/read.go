@@ -3,6 +3,8 @@ package history
 import (
 	"slices"
 	"time"
+
+	"curfew/broker/deadline"
 )
 
 // Request says what to read.
@@ -118,20 +120,12 @@ func (h *History) Depths(vhost, queue string, minutes int) []int64 {
 	if s == nil {
 		return nil
 	}
-	const level = len(steps) - 1
-	share := steps[level] / steps[level-1]
-	to := (h.last + 1) / steps[level]
-	points := s.read(level, to-int64(minutes)+1, to, h.last, make([]Point, 0, minutes))
-	var present Point
-	for _, one := range s.read(level-1, to*share, (h.last+1)/steps[level-1], h.last, nil) {
-		present.add(&one)
-	}
-	depths := make([]int64, minutes)
-	for i, one := range append(points, present) {
-		if depths[i] = one.Depth; !one.Known {
-			depths[i] = -1
+	depths, first := slices.Repeat([]int64{-1}, minutes), (h.last+1)/60-int64(minutes)+1
+	s.each(h.last, int64(minutes-1)*60, func(second int64, p *Point) {
+		if at := &depths[second/60-first]; p.Known {
+			*at = max(*at, p.Depth)
 		}
-	}
+	})
 	return depths
 }
 
@@ -139,37 +133,20 @@ func (h *History) Depths(vhost, queue string, minutes int) []int64 {
 func (h *History) ExpiredInADay() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	expired, _ := h.expiredLocked(&h.total, keep)
+	expired := h.total.expired // since the last second was written
+	if h.last > 0 {
+		h.total.each(h.last, int64(keep.Seconds()), func(_ int64, p *Point) { expired += p.Expired })
+	}
 	return expired
 }
 
-// ExpiredInAnHour is how many messages of a queue expired in the last hour, up to now, and how many of these were dropped; known is false for
-// a queue without a history.
-func (h *History) ExpiredInAnHour(vhost, queue string) (expired, dropped int64, known bool) {
+// ExpiredInAnHour is what expired in the last hour, to the minute, in the queues that have a history.
+func (h *History) ExpiredInAnHour() deadline.Hour {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := h.queues[[2]string{vhost, queue}]
-	if s == nil {
-		return 0, 0, false
+	hour := make(deadline.Hour, len(h.queues))
+	for of, s := range h.queues {
+		hour[of] = s.hour.sum(h.last)
 	}
-	expired, dropped = h.expiredLocked(s, time.Hour)
-	return expired, dropped, true
-}
-
-// expiredLocked counts what expired in a span of whole minutes, up to now.
-func (h *History) expiredLocked(s *series, span time.Duration) (expired, dropped int64) {
-	expired, dropped = s.expired, s.dropped // since the last second was written
-	if h.last == 0 {
-		return expired, dropped
-	}
-	end := h.last + 1
-	from := end/steps[len(steps)-1]*steps[len(steps)-1] - int64(span.Seconds())
-	for level := len(steps) - 1; level >= 0; level-- { // whole minutes, then what is left in tens of seconds, then in seconds
-		to := end / steps[level]
-		for _, p := range s.read(level, from/steps[level], to, h.last, nil) {
-			expired, dropped = expired+p.Expired, dropped+p.Dropped
-		}
-		from = to * steps[level]
-	}
-	return expired, dropped
+	return hour
 }

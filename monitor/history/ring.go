@@ -70,3 +70,17 @@ func (r *rings) read(level int, from, to, last int64, out []Point) []Point {
 	}
 	return out
 }
+
+// each calls fn with what happened in a span of whole minutes and the present one, up to the last second: first minutes, then what is left in
+// tens of seconds, then in seconds.
+func (r *rings) each(last, span int64, fn func(second int64, p *Point)) {
+	end := last + 1
+	from := end/steps[len(steps)-1]*steps[len(steps)-1] - span
+	for level := len(steps) - 1; level >= 0; level-- {
+		to := end / steps[level]
+		for n, p := range r.read(level, from/steps[level], to, last, nil) {
+			fn(from+int64(n)*steps[level], &p)
+		}
+		from = to * steps[level]
+	}
+}

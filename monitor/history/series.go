@@ -22,7 +22,33 @@ type series struct {
 	expired, late int64
 	dropped       int64
 	worst         time.Duration
+	hour          hour
 	lateness      [len(latenessUpTo) + 1]uint32
+}
+
+// hour counts what expired in each of the last 60 minutes and the present one. Unlike the rings it counts exactly, as incidents do.
+type hour [61]struct {
+	minute int64 // since 1970
+	deadline.Toll
+}
+
+func (h *hour) add(second, expired, dropped int64) {
+	minute := second / 60
+	at := &h[minute%int64(len(h))]
+	if at.minute != minute {
+		at.minute, at.Toll = minute, deadline.Toll{}
+	}
+	at.Expired, at.Dropped = at.Expired+expired, at.Dropped+dropped
+}
+
+// sum adds up what is not older than an hour.
+func (h *hour) sum(second int64) (all deadline.Toll) {
+	for i := range h {
+		if second/60-h[i].minute < int64(len(h)) {
+			all.Expired, all.Dropped = all.Expired+h[i].Expired, all.Dropped+h[i].Dropped
+		}
+	}
+	return all
 }
 
 // latenessUpTo are the upper bounds of what is counted to find the lateness of 99 in 100.
@@ -134,7 +160,9 @@ func (h *History) Expired(batch []deadline.Expiry) {
 			}
 		}
 		if at != nil {
+			before := at.dropped
 			at.expire(x)
+			at.hour.add(second, 1, at.dropped-before)
 			at.active = second
 		}
 	}

@@ -18,7 +18,6 @@ const (
 	ExpiredLate
 	// LockHeld: operations held the lock of the queue for long.
 	LockHeld
-	kindCount
 )
 
 // Event is something that happened to one queue or its messages.

@@ -15,6 +15,7 @@ type SinkStatus struct {
 
 // Overview answers GET /incidents.
 type Overview struct {
+	LookedAt  time.Time    `json:"looked_at"` // all is as it was then
 	Verdict   Verdict      `json:"verdict"`
 	Incidents []Incident   `json:"incidents"` // those that are not over, the worst first
 	Over      []Incident   `json:"over"`      // the last that are, the newest first
@@ -69,8 +70,8 @@ type WindowRequest struct {
 
 // Overview is what GET /incidents answers.
 func (a *Incidents) Overview() Overview {
-	list := a.List()
-	return Overview{VerdictOf(list), list, a.Over(), a.Windows(), a.Sinks()}
+	v := a.View()
+	return Overview{v.At, VerdictOf(v.Open), append([]Incident{}, v.Open...), append([]Incident{}, v.Over...), a.Windows(), a.Sinks()}
 }
 
 // Sinks returns the state of each sink, the log included.

@@ -230,3 +230,10 @@ func (t *tallies) count() int {
 	defer t.mu.Unlock()
 	return len(t.all)
 }
+
+// judge is what Run does once a second.
+func (a *Incidents) judge() {
+	a.looking.Lock()
+	defer a.looking.Unlock()
+	a.judgeLocked(time.Now())
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -34,10 +33,9 @@ type Incidents struct {
 	reload   chan struct{} // the file is to be read now
 	saving   sync.Mutex    // held while the file of incidents is written
 
-	looking  sync.Mutex   // held while the state is judged; taken before mu and the tracker's
-	lookedAt atomic.Int64 // when it was judged, in Unix nanoseconds; 0: not yet
-	blamed   map[QueueName]PastDeadline
-	losses   losses
+	looking sync.Mutex // held while the state is judged; taken before mu and the tracker's
+	blamed  map[QueueName]PastDeadline
+	losses  losses
 
 	mu       sync.Mutex // taken before those of tracker and delivery
 	fileText string     // what was last read
@@ -110,7 +108,9 @@ func (a *Incidents) Run(ctx context.Context) error {
 		tick.Reset(deadline.UntilSecond(time.Now()))
 		select {
 		case <-tick.C:
-			a.judge()
+			a.looking.Lock()
+			a.judgeLocked(time.Now())
+			a.looking.Unlock()
 			a.saveChanges(saveEvery)
 		case <-ctx.Done():
 			for _, n := range a.tracker.untold(time.Now()) {
@@ -139,16 +139,10 @@ func (a *Incidents) saveChanges(ago time.Duration) {
 	}
 }
 
-// judge judges the state now, and notifies of what is due.
-func (a *Incidents) judge() {
-	a.looking.Lock()
-	defer a.looking.Unlock()
-	a.judgeLocked(time.Now())
-}
-
+// judgeLocked judges the state now, and notifies of what is due.
 func (a *Incidents) judgeLocked(now time.Time) {
-	a.lookedAt.Store(now.UnixNano())
-	for _, n := range a.tracker.step(now, Evaluate(a.state(now))) {
+	s := a.state(now)
+	for _, n := range a.tracker.step(now, Evaluate(s), s.hour) {
 		a.delivery.notify(n)
 	}
 	a.delivery.remind(now)
@@ -156,7 +150,7 @@ func (a *Incidents) judgeLocked(now time.Time) {
 
 // state is the state now.
 func (a *Incidents) state(now time.Time) *State {
-	incidents := a.tracker.view().queues
+	incidents := a.tracker.view().Queues
 	s := &State{Tallies: a.tallies.going(now, func(*Tally) bool { return false }, incidents), Starved: a.starved.within(starvedFor, now), Sinks: a.Sinks(), FileError: a.FileError()}
 	if a.options.Look != nil {
 		a.options.Look(s)
@@ -164,7 +158,7 @@ func (a *Incidents) state(now time.Time) *State {
 	s.Now = now
 	s.blame(a.blamed)
 	a.blamed = s.Blamed
-	s.Tallies = a.tallies.going(now, s.mended, incidents)
+	s.hour = a.options.Hour(func() { s.Tallies = a.tallies.going(now, s.mended, incidents) })
 	s.Rising = a.losses.rising(s.Lost, now)
 	a.starved.rests.Store(s.Pending == 0)
 	return s
@@ -172,17 +166,16 @@ func (a *Incidents) state(now time.Time) *State {
 
 // Look makes sure that what is shown is at most a second old, or is being judged.
 func (a *Incidents) Look() {
-	last := a.lookedAt.Load()
-	switch now := time.Now(); {
-	case now.UnixNano()-last < int64(lookEvery):
+	switch last := a.tracker.view().At; {
+	case time.Since(last) < lookEvery:
 		return
-	case last == 0:
+	case last.IsZero():
 		a.looking.Lock()
 	case !a.looking.TryLock():
 		return
 	}
 	defer a.looking.Unlock()
-	if now := time.Now(); now.UnixNano()-a.lookedAt.Load() >= int64(lookEvery) {
+	if now := time.Now(); now.Sub(a.tracker.view().At) >= lookEvery {
 		a.judgeLocked(now)
 	}
 }
@@ -268,18 +261,11 @@ func VerdictOf(list []Incident) Verdict {
 	return map[Level]Verdict{Critical: Failing, Warning: Degraded, Info: OK}[worst]
 }
 
-// List returns the incidents that are not over, the worst first, as they were within the last second. It waits only for the first
-// judgement.
-func (a *Incidents) List() []Incident {
+// View is what was found within the last second. It waits only for the first judgement.
+func (a *Incidents) View() *View {
 	a.Look()
-	return append([]Incident{}, a.tracker.view().open...)
+	return a.tracker.view()
 }
 
-// Queues returns the queues of the incidents in List. It must not be changed.
-func (a *Incidents) Queues() map[QueueName]Concern {
-	a.Look()
-	return a.tracker.view().queues
-}
-
-// Over returns the last incidents that are over, the newest first.
-func (a *Incidents) Over() []Incident { return append([]Incident{}, a.tracker.view().over...) }
+// List returns the incidents that are not over, the worst first, as they were within the last second.
+func (a *Incidents) List() []Incident { return append([]Incident{}, a.View().Open...) }

@@ -165,7 +165,7 @@ func TestAnIncidentIsToldTwice(t *testing.T) {
 		require.Regexp(t, `^Over after \d min \d+ s: Messages expired unconsumed: a \(vhost /\): 60 messages lost$`, s.receiver.got()[2].CommonAnnotations["summary"])
 		require.Equal(t, s.receiver.got()[0].Alerts[0].Fingerprint, s.receiver.got()[2].Alerts[0].Fingerprint)
 		require.Empty(t, s.List())
-		over := s.Over()
+		over := s.View().Over
 		require.Len(t, over, 1)
 		require.Empty(t, over[0].Do+over[0].Command, "nothing is to be done")
 		require.Equal(t, Entry{*over[0].Ended, "over"}, over[0].History[len(over[0].History)-1], "one end")
@@ -214,8 +214,8 @@ func TestOneCauseIsOneIncident(t *testing.T) {
 		list := s.List()
 		require.Len(t, list, 1)
 		require.Equal(t, []any{31, "q30", maxWorst, int64(496)}, []any{list[0].Queues, list[0].Worst[0].Queue, len(list[0].Worst), list[0].Count})
-		require.Len(t, s.Queues(), 31)
-		require.Equal(t, Concern{Critical, 28, "4 messages lost (expired)", &s.List()[0]}, s.Queues()[QueueName{"/", "q3"}], "what was dropped is lost")
+		require.Len(t, s.View().Queues, 31)
+		require.Equal(t, Concern{Critical, 28, "4 messages lost (expired)", &s.List()[0]}, s.View().Queues[QueueName{"/", "q3"}], "what was dropped is lost")
 		require.Contains(t, list[0].Summary, "q30 (vhost /): 31 messages lost (expired); and 30 queues more, 496 in all")
 		s.Record(missed("other", 1))
 		pass(8 * time.Second)
@@ -239,7 +239,7 @@ func TestOneCauseIsOneIncident(t *testing.T) {
 		}
 		pass(time.Hour)
 		before := len(s.told())
-		require.Empty(t, s.Queues())
+		require.Empty(t, s.View().Queues)
 		held(1)
 		pass(9 * time.Second)
 		held(2)
@@ -268,15 +268,15 @@ func TestLossStandsFirst(t *testing.T) {
 		pass(5 * time.Second)
 		first := s.List()[0]
 		require.Equal(t, []any{"deadline_missed", Critical, "a"}, []any{first.Condition, first.Level, first.Worst[0].Queue})
-		require.Equal(t, Warning, s.Queues()[QueueName{"/", "b"}].Level)
+		require.Equal(t, Warning, s.View().Queues[QueueName{"/", "b"}].Level)
 		require.Len(t, s.told(), before+1)
 		pass(2 * time.Minute)
 		require.Equal(t, []Level{Critical, Critical}, []Level{s.List()[0].Level, s.List()[1].Level}, "until it is over")
-		require.Equal(t, Critical, s.Queues()[QueueName{"/", "a"}].Level, "as the incident about it")
+		require.Equal(t, Critical, s.View().Queues[QueueName{"/", "a"}].Level, "as the incident about it")
 		require.Len(t, s.told(), before+1)
 		s.set(func(now *State) { now.AtRisk = nil })
 		pass(2 * time.Minute)
-		over := s.Over()[0]
+		over := s.View().Over[0]
 		require.Equal(t, []any{"deadline_missed", Critical}, []any{over.Condition, over.Level})
 		require.Len(t, s.told(), before+2)
 	})
@@ -304,7 +304,7 @@ func TestMostMessagesStandFirst(t *testing.T) {
 		}
 		require.Equal(t, []string{"held_past_deadline", "deadline_missed", "deadline_missed", "schedule_degraded"}, order)
 		require.Equal(t, "few", s.List()[1].Worst[0].Queue, "it is older")
-		require.IsIncreasing(t, []int{s.Queues()[many].Place, s.Queues()[few].Place, s.Queues()[later].Place})
+		require.IsIncreasing(t, []int{s.View().Queues[many].Place, s.View().Queues[few].Place, s.View().Queues[later].Place})
 	})
 }
 
@@ -327,7 +327,7 @@ func TestOneLossIsOneIncident(t *testing.T) {
 		require.Equal(t, []any{"dead_letter_unroutable", Critical, int64(60), int64(60)}, []any{list[0].Condition, list[0].Level, list[0].Count, list[0].Toll})
 		require.Equal(t, "Dead letters are parked: curfew.undeliverable (vhost billing): 60 dead letters parked, which had nowhere to go", list[0].Summary)
 		require.Equal(t, Affected{"billing", "exports", 0, 0, "60 messages expired (parked); 10 messages at risk: nobody consumes"}, list[0].Worst[1])
-		require.Equal(t, Critical, s.Queues()[exports].Level)
+		require.Equal(t, Critical, s.View().Queues[exports].Level)
 		s.set(func(now *State) { *now = State{} })
 		pass(2 * time.Minute)
 		require.Empty(t, s.List())
@@ -347,7 +347,7 @@ func TestOneLossIsOneIncident(t *testing.T) {
 		pass(2 * time.Minute)
 		require.Empty(t, s.List())
 		require.Len(t, s.told(), before+3, "it began, became critical, and is over")
-		require.Equal(t, []int64{40, 38}, []int64{s.Over()[0].Toll, s.Over()[0].Lost})
+		require.Equal(t, []int64{40, 38}, []int64{s.View().Over[0].Toll, s.View().Over[0].Lost})
 
 		// A queue that loses messages already: what its slow consumer holds is not the cause.
 		s.Record(lost)
@@ -387,11 +387,11 @@ func TestAnIncidentGoesOn(t *testing.T) {
 			require.Contains(t, now.Summary, "Dead letters are parked: curfew.undeliverable (vhost shop): 40 dead letters parked")
 			pass(20 * time.Second)
 			require.Equal(t, []string{"firing CurfewDeadlineMissed", "firing CurfewDeadlineMissed"}, s.told(), "with the labels that it began with")
-			require.Empty(t, s.Over())
+			require.Empty(t, s.View().Over)
 			s.set(func(now *State) { now.Parked = nil })
 			pass(2 * time.Minute)
-			require.Len(t, s.Over(), 1)
-			require.Equal(t, first.ID, s.Over()[0].ID)
+			require.Len(t, s.View().Over, 1)
+			require.Equal(t, first.ID, s.View().Over[0].ID)
 			require.Len(t, s.told(), 3)
 		})
 	})
@@ -409,7 +409,7 @@ func TestAnIncidentGoesOn(t *testing.T) {
 				require.EqualValues(t, 5, s.List()[1].Count, "the others are told once")
 				s.set(func(now *State) { now.AtRisk = nil })
 				pass(time.Minute)
-				require.Equal(t, "Messages were at risk, and none expired: mails (vhost shop)", s.Over()[0].Summary)
+				require.Equal(t, "Messages were at risk, and none expired: mails (vhost shop)", s.View().Over[0].Summary)
 			})
 		})
 	}
@@ -424,7 +424,7 @@ func TestAnIncidentGoesOn(t *testing.T) {
 			s.set(func(now *State) { now.AtRisk, now.Parked = nil, parked(43) })
 			pass(2 * time.Second)
 			require.Len(t, s.List(), 1)
-			over := s.Over()[0]
+			over := s.View().Over[0]
 			require.Equal(t, s.List()[0].ID, over.Became)
 			require.Equal(t, "Messages were at risk: orders (vhost shop); it became incident "+over.Became, over.Summary)
 			require.Equal(t, "became incident "+over.Became, over.History[len(over.History)-1].Text)
@@ -442,7 +442,7 @@ func TestAnIncidentGoesOn(t *testing.T) {
 			s.set(func(now *State) { now.AtRisk, now.Parked = nil, parked(40) })
 			pass(3 * time.Second)
 			require.Equal(t, []string{"firing CurfewDeadLetterUnroutable"}, s.told())
-			require.Equal(t, s.List()[0].ID, s.Over()[0].Became)
+			require.Equal(t, s.List()[0].ID, s.View().Over[0].Became)
 		})
 	})
 	t.Run("held, then lost", func(t *testing.T) {
@@ -461,7 +461,7 @@ func TestAnIncidentGoesOn(t *testing.T) {
 			require.Len(t, s.List(), 1)
 			require.Equal(t, []any{first.ID, "deadline_missed", int64(20)}, []any{s.List()[0].ID, s.List()[0].Condition, s.List()[0].Lost})
 			require.Contains(t, s.List()[0].Summary, "Messages expire unconsumed: orders (vhost shop): 20 messages lost (expired)")
-			require.Empty(t, s.Over())
+			require.Empty(t, s.View().Over)
 		})
 	})
 }
@@ -520,7 +520,7 @@ func TestTwoConsumersAreTwoIncidents(t *testing.T) {
 		pass(5 * time.Second)
 		require.Len(t, s.List(), 1)
 		require.NotEqual(t, first, s.List()[0].ID)
-		require.Equal(t, []string{first, s.List()[0].ID}, []string{s.Over()[0].ID, s.Over()[0].Became})
+		require.Equal(t, []string{first, s.List()[0].ID}, []string{s.View().Over[0].ID, s.View().Over[0].Became})
 	})
 }
 
@@ -537,7 +537,7 @@ func TestTheEndSaysWhatItCost(t *testing.T) {
 		require.Equal(t, []int64{43, 3}, []int64{s.List()[0].Toll, s.List()[0].Lost})
 		require.WithinDuration(t, time.Now().Add(-9*time.Second), *s.List()[0].Losing, time.Second)
 		pass(2 * time.Minute)
-		require.Equal(t, "Messages expired unconsumed: carts (vhost /) and 1 other queue: 43 messages, 3 lost", s.Over()[0].Summary)
+		require.Equal(t, "Messages expired unconsumed: carts (vhost /) and 1 other queue: 43 messages, 3 lost", s.View().Over[0].Summary)
 
 		s.set(func(now *State) {
 			now.AtRisk = []Risk{{QueueName: QueueName{"/", "a"}, Count: 40, Reason: "nobody consumes"}}
@@ -548,7 +548,7 @@ func TestTheEndSaysWhatItCost(t *testing.T) {
 		s.set(func(now *State) { *now = State{} })
 		pass(2 * time.Minute)
 		var ends []string
-		for _, i := range s.Over()[:3] {
+		for _, i := range s.View().Over[:3] {
 			ends = append(ends, i.Summary)
 		}
 		require.ElementsMatch(t, []string{"Messages were at risk, and none expired: a (vhost /)", `Publishers were blocked ("low on disk")`, "Connections were refused: AMQP"}, ends)
@@ -665,7 +665,7 @@ func TestKeptOverARestart(t *testing.T) {
 		pass(7 * time.Second)
 		require.Equal(t, []string{"resolved CurfewPublishersBlocked"}, s.told())
 		require.Equal(t, id, s.List()[0].ID)
-		over := s.Over()[0]
+		over := s.View().Over[0]
 		require.InDelta(t, 9*time.Second, over.Ended.Sub(over.Since), float64(2*time.Second), "until Curfew was stopped")
 		require.Contains(t, over.Summary, "; it ended while Curfew was not running")
 		require.Equal(t, "over: it ended while Curfew was not running", over.History[len(over.History)-1].Text)
@@ -815,7 +815,7 @@ func TestReadersWaitForNoJudgement(t *testing.T) {
 		}()
 		synctest.Wait()
 		require.Equal(t, before, s.List())
-		require.Empty(t, s.Over())
+		require.Empty(t, s.View().Over)
 		require.Len(t, s.Windows(), 1)
 		require.Equal(t, window.ID, s.Windows()[0].ID)
 		_, err = s.registry.Gather()
@@ -894,7 +894,7 @@ func TestItEndsWithItsCause(t *testing.T) {
 				pass(c.most - time.Second)
 				require.Empty(t, s.wrong())
 				pass(2 * time.Minute)
-				require.Len(t, s.Over(), 1, "it does not come back")
+				require.Len(t, s.View().Over, 1, "it does not come back")
 			})
 		})
 	}
@@ -931,7 +931,7 @@ func TestTheTollIsOneNumber(t *testing.T) {
 		require.Equal(t, []any{first, int64(182)}, []any{s.List()[0].ID, s.List()[0].Toll})
 		s.set(func(now *State) { now.AtRisk = nil })
 		pass(3 * time.Minute)
-		require.EqualValues(t, 182, s.Over()[0].Toll)
+		require.EqualValues(t, 182, s.View().Over[0].Toll)
 		lost(1)
 		pass(8 * time.Second)
 		require.EqualValues(t, 1, s.List()[0].Toll, "an incident of its own")
@@ -949,7 +949,7 @@ func TestTheTollIsOneNumber(t *testing.T) {
 		require.Len(t, s.List(), 1)
 		require.Equal(t, []any{1, int64(60), int64(160)}, []any{s.List()[0].Queues, s.List()[0].Count, s.List()[0].Toll})
 		pass(2 * time.Minute)
-		require.Equal(t, []any{2, int64(160)}, []any{s.Over()[0].Queues, s.Over()[0].Toll})
+		require.Equal(t, []any{2, int64(160)}, []any{s.View().Over[0].Queues, s.View().Over[0].Toll})
 	})
 }
 
@@ -964,7 +964,7 @@ func TestACriticalIncidentEndsAsSuch(t *testing.T) {
 		})
 		pass(9 * time.Second)
 		require.Len(t, s.List(), 1)
-		require.Equal(t, []Level{Warning, Critical}, []Level{s.List()[0].Level, s.Over()[0].Level})
+		require.Equal(t, []Level{Warning, Critical}, []Level{s.List()[0].Level, s.View().Over[0].Level})
 	})
 }
 

@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+
+	"curfew/broker/deadline"
 )
 
 // Options of Incidents. The zero value only logs.
@@ -26,6 +28,8 @@ type Options struct {
 	Stalled func() []string
 	// Look fills in what is known of the Curfew; nil: nothing is. It is called once a second at most, and must not call back.
 	Look func(*State)
+	// Hour returns what expired in the last hour, and calls tally when everything counted there is recorded here, and the reverse; nil: it is not known.
+	Hour func(tally func()) deadline.Hour
 	// Log; nil is silent.
 	Log *zap.Logger
 	// Registerer takes the metrics; nil keeps them private.
@@ -41,6 +45,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Registerer == nil {
 		o.Registerer = prometheus.NewRegistry()
+	}
+	if o.Hour == nil {
+		o.Hour = func(tally func()) deadline.Hour {
+			tally()
+			return nil
+		}
 	}
 	return o
 }

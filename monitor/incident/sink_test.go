@@ -227,7 +227,7 @@ func TestAlertmanagerIsSentAgain(t *testing.T) {
 		pass(3 * time.Minute)
 		require.Equal(t, map[string]bool{"CurfewWatchdog ": true, "CurfewDeadlineMissed a": false}, m.state())
 		for _, a := range m.got()[len(m.got())-1].alerts {
-			require.True(t, a.Labels["alertname"] == "CurfewWatchdog" || a.EndsAt.Equal(*s.Over()[0].Ended), "it ends when it does everywhere: %s", a.EndsAt)
+			require.True(t, a.Labels["alertname"] == "CurfewWatchdog" || a.EndsAt.Equal(*s.View().Over[0].Ended), "it ends when it does everywhere: %s", a.EndsAt)
 		}
 		pass(8 * time.Minute)
 		require.Equal(t, map[string]bool{"CurfewWatchdog ": true}, m.state(), "it has been told often enough")

@@ -59,6 +59,7 @@ type State struct {
 	// Telling.
 	Sinks     []SinkStatus
 	FileError error
+	hour      deadline.Hour      // counted with Tallies
 	risks     map[QueueName]Risk // AtRisk, by queue
 	holds     map[QueueName]bool // the queues in Held
 	parks     map[string]bool    // the virtual hosts in Parked

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"curfew/broker/deadline"
 )
 
 const (
@@ -37,26 +39,32 @@ type tracker struct {
 	changed bool // since it was saved
 	savedAt time.Time
 
-	published atomic.Pointer[view]
+	lookedAt  time.Time
+	hour      deadline.Hour // at the last look
+	published atomic.Pointer[View]
 }
 
-// view is what is shown. It never changes, so whoever reads it does not wait for the judgement of a large Curfew.
-type view struct {
-	open    []Incident // the worst first
-	over    []Incident // the newest first
-	windows []Window   // also those that have ended since
-	queues  map[QueueName]Concern
+// View is what one look found. It never changes and must not be changed, so all that is shown of it is of one moment, and whoever reads it does
+// not wait for the judgement of a large Curfew.
+type View struct {
+	At     time.Time             // of the look; zero: there was none
+	Open   []Incident            // that are not over, the worst first
+	Over   []Incident            // the last ones that are, the newest first
+	Queues map[QueueName]Concern // those of Open
+	Hour   deadline.Hour         // counted when the incidents were, so their tolls agree with it
+
+	windows []Window // also those that have ended since
 	rules   []*rule
 	source  source
 }
 
 // view returns what is shown.
-func (t *tracker) view() *view { return cmp.Or(t.published.Load(), &view{}) }
+func (t *tracker) view() *View { return cmp.Or(t.published.Load(), &View{}) }
 
 // publishLocked shows what changed.
 func (t *tracker) publishLocked() {
 	open, queues := t.openLocked()
-	t.published.Store(&view{open, t.recent, t.windows, queues, t.rules, t.source})
+	t.published.Store(&View{t.lookedAt, open, t.recent, queues, t.hour, t.windows, t.rules, t.source})
 }
 
 // use puts rules in force, for incidents of which nobody was told, so that whoever was told the beginning is told the end.
@@ -78,10 +86,11 @@ func (t *tracker) use(s settings) {
 }
 
 // step takes what is found now, and returns what is to be told.
-func (t *tracker) step(now time.Time, found map[*Condition][]Finding) (due []*notice) {
+func (t *tracker) step(now time.Time, found map[*Condition][]Finding, hour deadline.Hour) (due []*notice) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer t.publishLocked()
+	t.lookedAt, t.hour = now.UTC(), hour
 	for _, c := range Conditions {
 		for _, f := range found[c] {
 			t.incidentLocked(c, f, found, now).add(f, now)

@@ -19,7 +19,7 @@ func BenchmarkJudge(b *testing.B) {
 	now := time.Now()
 	for b.Loop() {
 		now = now.Add(time.Second)
-		tracked.step(now, Evaluate(s))
+		tracked.step(now, Evaluate(s), nil)
 	}
 }
 

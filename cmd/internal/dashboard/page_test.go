@@ -11,6 +11,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
 
@@ -93,7 +94,6 @@ func TestAddressesSayOnlyWhatIsKnown(t *testing.T) {
 func TestLostInTheLastHour(t *testing.T) {
 	s := newSite(t)
 	lost := map[string]int64{"most": 12, "some": 3, "readings": 400}
-	s.d.Operations.Expired = func(_, queue string) (int64, int64, bool) { n, known := lost[queue]; return n + 2, n, known }
 	for name := range lost {
 		args := amqp.Table{}
 		if name == "readings" {
@@ -104,6 +104,9 @@ func TestLostInTheLastHour(t *testing.T) {
 	s.queue("/", "without", nil)
 	s.queue("/", "parks", amqp.Table{"x-dead-letter-exchange": "gone"})
 	lost["parks"] = 0
+	for name, n := range lost {
+		s.hour[[2]string{"/", name}] = deadline.Toll{Expired: n + 2, Dropped: n}
+	}
 	page := s.logIn("root").get("/queues?sort=lost&desc=1").body
 	require.Contains(t, page, `exchange gone <span class="tag warn">does not exist</span>`)
 	require.Contains(t, s.get("/queue?vhost=/&name=parks").body, `dead letters → exchange gone <span class="tag warn">does not exist</span>`)

@@ -32,6 +32,7 @@ const (
 // queuePage is what the page of one queue shows.
 type queuePage struct {
 	operate.QueueDetail
+	operate.Losses
 	Forecast   *monitor.Forecast // nil: no deadlines wait there
 	Wrong      incident.Concern
 	History    *overview.Trends
@@ -76,7 +77,8 @@ func (d *Dashboard) queue(r *http.Request, v ui.Visitor) (ui.View, error) {
 	}
 	p := &queuePage{QueueDetail: detail, Now: d.state().NowMillis}
 	p.Forecast = monitor.ByQueue(d.forecasts())[[2]string{detail.VHost, detail.Name}]
-	p.Wrong = d.Incidents.Queues()[incident.QueueName{VHost: detail.VHost, Name: detail.Name}]
+	seen := d.Incidents.View()
+	p.Wrong, p.Losses = seen.Queues[incident.QueueName{VHost: detail.VHost, Name: detail.Name}], detail.LossesIn(seen.Hour)
 	p.History = overview.NewTrends(d.History, "/queue", q, detail.VHost, detail.Name)
 	p.Operations, p.Actor, p.Changed = d.Operations, v.Actor(), changed[q.Get("changed")]
 	if n, err := strconv.Atoi(q.Get("purged")); err == nil {

@@ -40,6 +40,7 @@ type queuesPage struct {
 // queueRow is a queue with its forecast.
 type queueRow struct {
 	*operate.Queue
+	operate.Losses
 	Forecast *monitor.Forecast
 	Holders  []operate.Consumer
 	Depths   []int64 // in the last hour, by the minute; nil: not known
@@ -100,7 +101,7 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 		return nil, err
 	}
 	l.gather(all)
-	l.foresee(d.forecasts(), d.Incidents.Queues())
+	l.foresee(d.forecasts(), d.Incidents.View())
 	l.order()
 	l.Rows, l.Cut = ui.CutOf(l.Rows, "/queues", v, "page")
 	l.columns(v)
@@ -148,12 +149,13 @@ func (l *queuesPage) gather(all []*operate.Queue) {
 }
 
 // foresee adds the forecasts, and what is wrong already.
-func (l *queuesPage) foresee(forecasts []monitor.Forecast, wrong map[incident.QueueName]incident.Concern) {
+func (l *queuesPage) foresee(forecasts []monitor.Forecast, seen *incident.View) {
 	of, none := monitor.ByQueue(forecasts), &monitor.Forecast{}
 	for i := range l.Rows {
 		q := &l.Rows[i]
 		q.Forecast = cmp.Or(of[[2]string{q.VHost, q.Name}], none)
-		q.Wrong = wrong[incident.QueueName{VHost: q.VHost, Name: q.Name}]
+		q.Wrong = seen.Queues[incident.QueueName{VHost: q.VHost, Name: q.Name}]
+		q.Losses = q.LossesIn(seen.Hour)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/broker/server"
 	"curfew/monitor"
@@ -86,6 +87,7 @@ type site struct {
 	monitor   *fakeMonitor
 	incidents *incident.Incidents
 	wrong     func(*incident.State) // what is wrong; nil: nothing
+	hour      deadline.Hour         // what expired
 	server    *server.Server
 	d         *Dashboard
 	url       string
@@ -96,7 +98,7 @@ type site struct {
 // The password of each is the name.
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{T: t, replays: t.TempDir(), monitor: &fakeMonitor{health: monitor.Health{Schedule: monitor.ScheduleEmbedded, Since: time.Now()}}}
+	s := &site{T: t, replays: t.TempDir(), hour: deadline.Hour{}, monitor: &fakeMonitor{health: monitor.Health{Schedule: monitor.ScheduleEmbedded, Since: time.Now()}}}
 	now := func() int64 { return siteNow * int64(time.Millisecond) }
 	var err error
 	s.b, err = broker.New(broker.Options{Clock: now, MemoryLimit: gibibyte, MemoryInUse: s.memory.Load})
@@ -110,6 +112,9 @@ func newSite(t *testing.T) *site {
 		if s.wrong != nil {
 			s.wrong(now)
 		}
+	}, Hour: func(tally func()) deadline.Hour {
+		tally()
+		return s.hour
 	}})
 	require.NoError(t, err)
 	jar, err := cookiejar.New(nil)

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -180,10 +179,5 @@ func apiParts(n *Node) (list []string) {
 // forecasts answers with the forecast of each queue that has deadlines, the one first that
 // loses messages soonest.
 func (n *Node) forecasts(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	all := n.monitor.Forecasts()
-	if all == nil {
-		all = []monitor.Forecast{}
-	}
-	_ = json.NewEncoder(w).Encode(all) // it fails only if the client is gone
+	answer(w, http.StatusOK, append([]monitor.Forecast{}, n.monitor.Forecasts()...))
 }

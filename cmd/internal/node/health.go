@@ -20,47 +20,42 @@ type openIncidents struct {
 	Acknowledged int `json:"acknowledged"`
 }
 
-// judged is the verdict on the node, and what it rests on.
-type judged struct {
-	verdict   incident.Verdict
-	dead      bool // it will not recover without a restart
-	reasons   []string
-	incidents openIncidents
-	monitor   *monitor.Health // nil: there is no monitor
-}
-
 // maxReasons is how many incidents health names.
 const maxReasons = 10
 
 // judge says how the node is. It judges nothing itself: the incidents do.
-func (n *Node) judge() (j judged) {
-	list := n.incidents.List()
-	j.verdict = incident.VerdictOf(list)
+func (n *Node) judge() (h health) {
+	seen := n.incidents.View()
+	list, counts := seen.Open, &h.Parts.Incidents
+	h.Status, h.LookedAt, h.hour = string(incident.VerdictOf(list)), seen.At, seen.Hour
 	for i := range list {
 		switch list[i].Level {
 		case incident.Critical:
-			j.incidents.Critical++
+			counts.Critical++
 		case incident.Warning:
-			j.incidents.Warning++
+			counts.Warning++
 		case incident.Info:
-			j.incidents.Info++
+			counts.Info++
 			continue
 		}
 		if list[i].Ack != nil {
-			j.incidents.Acknowledged++
+			counts.Acknowledged++
 		}
-		if len(j.reasons) < maxReasons {
-			j.reasons = append(j.reasons, list[i].Summary)
+		if len(h.Reasons) < maxReasons {
+			h.Reasons = append(h.Reasons, list[i].Summary)
 		}
 	}
-	if more := j.incidents.Critical + j.incidents.Warning - maxReasons; more > 0 {
-		j.reasons = append(j.reasons, fmt.Sprintf("%d more incidents: see curfew incident ls", more))
+	if more := counts.Critical + counts.Warning - maxReasons; more > 0 {
+		h.Reasons = append(h.Reasons, fmt.Sprintf("%d more incidents: see curfew incident ls", more))
 	}
 	if n.monitor != nil {
-		h := n.monitor.Health()
-		j.monitor, j.dead = &h, silent(h, n.openedAt, time.Now())
+		of := n.monitor.Health()
+		h.Parts.Monitor = &of
+		if silent(of, n.openedAt, time.Now()) { // it will not recover without a restart
+			h.Status = "dead"
+		}
 	}
-	return j
+	return h
 }
 
 // silent reports whether the loop that fires has given no sign of life for so long that only a restart helps. Until the first tick the

@@ -42,7 +42,8 @@ func (s sampled) State() (now history.State) {
 			now.Schedule, now.Since = string(health.Schedule), health.Since
 		}
 	}
-	for _, i := range n.incidents.List() {
+	seen := n.incidents.View()
+	for _, i := range seen.Open {
 		one := history.Alert{Key: i.ID, Text: i.Summary, Since: i.Since, Minor: i.Level == incident.Info}
 		if len(i.Worst) > 0 {
 			one.VHost, one.Queue = i.Worst[0].VHost, i.Worst[0].Queue
@@ -50,7 +51,7 @@ func (s sampled) State() (now history.State) {
 		now.Firing = append(now.Firing, one)
 	}
 	now.Over = make(map[string]history.Alert)
-	for _, i := range n.incidents.Over() {
+	for _, i := range seen.Over {
 		now.Over[i.ID] = history.Alert{Text: i.Summary, Since: *i.Ended}
 	}
 	now.Clients = n.primary.clients()

@@ -7,6 +7,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/monitor/incident"
 )
 
@@ -24,6 +25,13 @@ func (n *Node) openIncidents() (err error) {
 		if n.opened.Load() {
 			n.looker.look(n, s)
 		}
+	}
+	o.Hour = func(tally func()) (hour deadline.Hour) {
+		n.expired.Between(func() {
+			tally()
+			hour = n.history.ExpiredInAnHour()
+		})
+		return hour
 	}
 	if own, is := n.primary.(*ownBroker); is { // otherwise there is nowhere to publish
 		o.Exchange = &eventExchange{own: own}

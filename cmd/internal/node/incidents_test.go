@@ -50,6 +50,7 @@ func TestIncidentsNameALockedQueue(t *testing.T) {
 		now.Store(int64(time.Hour))
 		core, logs := observer.New(zap.WarnLevel)
 		n := &Node{settings: &settings.Settings{}, metrics: prometheus.NewRegistry(), log: zap.New(core)}
+		n.openHistory()
 		require.NoError(t, n.openIncidents())
 		b, err := broker.New(broker.Options{Clock: now.Load, OnLongHold: n.recordHold})
 		require.NoError(t, err)

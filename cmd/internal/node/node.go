@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"curfew/broker/deadline"
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard"
@@ -46,6 +47,7 @@ type Node struct {
 	audit         *audit.Log              // nil: none
 	telemetry     *telemetry.Exporter     // nil: none
 	history       *history.History
+	expired       deadline.Stream   // what the history and the incidents count
 	recorder      *operate.Recorder // of what users change
 	changes       *changes.Changes
 	probes        []*probe
@@ -81,7 +83,7 @@ type primary interface {
 	// clients are the applications that are connected, with their versions, where these are known. One goroutine calls it.
 	clients() []history.Client
 	// status fills in what is known about the messages.
-	status(s *Status)
+	status(s *Status, hour deadline.Hour)
 	// describe returns its lines of the banner. web is where the dashboard is.
 	describe(web string) []string
 	// allow is a RabbitMQ whose queues may be allowed again; nil: none.
@@ -120,10 +122,10 @@ func Open(o Options) (n *Node, err error) {
 	if err := n.openTelemetry(); err != nil {
 		return n, err
 	}
+	n.openHistory()
 	if err := n.openIncidents(); err != nil {
 		return n, n.inDataDir(err)
 	}
-	n.openHistory()
 	n.recorder = operate.NewRecorder(operate.RecorderOptions{Log: n.log, Registerer: n.metrics, Changed: n.changed})
 	if err := n.primary.open(); err != nil {
 		return n, err

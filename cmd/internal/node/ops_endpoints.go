@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"curfew/broker/deadline"
 	"curfew/monitor"
 	"curfew/monitor/incident"
 )
@@ -28,7 +29,7 @@ type opsEndpoints struct {
 	mu          sync.Mutex
 	metrics     http.Handler // answers on /metrics
 	phase       phase
-	judge       func() judged // nil: there is nothing to judge yet
+	judge       func() health // nil: there is nothing to judge yet
 	ttlOff      bool
 	connections *connLimit
 }
@@ -41,7 +42,7 @@ func newOpsEndpoints(metrics prometheus.Gatherer) *opsEndpoints {
 }
 
 // watch has health say what judge does, which may be called from any goroutine. ttlOff says that no message expires.
-func (o *opsEndpoints) watch(judge func() judged, ttlOff bool) {
+func (o *opsEndpoints) watch(judge func() health, ttlOff bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.judge, o.ttlOff = judge, ttlOff
@@ -92,10 +93,13 @@ func (o *opsEndpoints) scrape(w http.ResponseWriter, r *http.Request) {
 
 // health is the body of /healthz.
 type health struct {
-	Status  string      `json:"status"` // ok, degraded, critical, dead
-	Phase   phase       `json:"phase"`
-	Reasons []string    `json:"reasons,omitempty"`
-	Parts   healthParts `json:"parts"`
+	Status   string      `json:"status"` // ok, degraded, critical, dead
+	Phase    phase       `json:"phase"`
+	LookedAt time.Time   `json:"looked_at,omitzero"` // when the incidents were found
+	Reasons  []string    `json:"reasons,omitempty"`
+	Parts    healthParts `json:"parts"`
+
+	hour deadline.Hour // counted then
 }
 
 type healthParts struct {
@@ -114,21 +118,16 @@ func (o *opsEndpoints) healthz(w http.ResponseWriter, _ *http.Request) {
 	answer(w, code, h)
 }
 
-func (o *opsEndpoints) health() health {
+func (o *opsEndpoints) health() (h health) {
 	o.mu.Lock()
-	h := health{Status: string(incident.OK), Phase: o.phase}
-	judge, ttlOff := o.judge, o.ttlOff
+	phase, judge, ttlOff := o.phase, o.judge, o.ttlOff
 	o.mu.Unlock()
-	if ttlOff {
+	h.Status = string(incident.OK)
+	if judge != nil {
+		h = judge()
+	}
+	if h.Phase = phase; ttlOff {
 		h.Parts.TTL = "off: no message expires (CURFEW_TTL=off)"
-	}
-	if judge == nil {
-		return h
-	}
-	j := judge()
-	h.Status, h.Reasons, h.Parts.Incidents, h.Parts.Monitor = string(j.verdict), j.reasons, j.incidents, j.monitor
-	if j.dead {
-		h.Status = "dead"
 	}
 	return h
 }

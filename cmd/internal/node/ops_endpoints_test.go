@@ -14,7 +14,6 @@ import (
 
 	"curfew/cmd/internal/cli"
 	"curfew/monitor"
-	"curfew/monitor/incident"
 )
 
 func get(t *testing.T, o *opsEndpoints, path string, header ...string) *httptest.ResponseRecorder {
@@ -45,22 +44,22 @@ func TestReadyOnlyWhileServing(t *testing.T) {
 func TestHealthIsTheVerdict(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		judged *judged
+		judged *health
 		code   int
 		status string
 	}{
 		{"nothing yet", nil, 200, "ok"},
-		{"ok", &judged{verdict: incident.OK, monitor: &monitor.Health{Pending: 3}}, 200, "ok"},
-		{"degraded", &judged{verdict: incident.Degraded, reasons: []string{"Redis is away"}}, 200, "degraded"},
-		{"critical", &judged{verdict: incident.Failing, reasons: []string{"dead letters are parked"}}, 200, "critical"},
-		{"dead", &judged{verdict: incident.Failing, dead: true, reasons: []string{"no tick for 20 s"}}, 503, "dead"},
+		{"ok", &health{Status: "ok", Parts: healthParts{Monitor: &monitor.Health{Pending: 3}}}, 200, "ok"},
+		{"degraded", &health{Status: "degraded", Reasons: []string{"Redis is away"}}, 200, "degraded"},
+		{"critical", &health{Status: "critical", Reasons: []string{"dead letters are parked"}}, 200, "critical"},
+		{"dead", &health{Status: "dead", Reasons: []string{"no tick for 20 s"}}, 503, "dead"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := newOpsEndpoints(prometheus.NewRegistry())
 			var want []string
 			if c.judged != nil {
-				want = c.judged.reasons
-				o.watch(func() judged { return *c.judged }, false)
+				want = c.judged.Reasons
+				o.watch(func() health { return *c.judged }, false)
 			}
 			w := get(t, o, "/healthz")
 			assert.Equal(t, c.code, w.Code)

@@ -151,7 +151,6 @@ func (o *ownBroker) openOperations() error {
 			}
 			return o.n.monitor.Waits()[queue].Wait
 		},
-		Expired: func(vhost, queue string) (int64, int64, bool) { return o.n.history.ExpiredInAnHour(vhost, queue) },
 		Version: definitions.Version{RabbitMQ: server.RabbitMQVersion, Product: "Curfew", ProductVersion: o.n.build.Version},
 	})
 	o.n.closeWith(func() error {
@@ -299,9 +298,12 @@ func (o *ownBroker) pages(ops *opsEndpoints, s *sockets) (*dashboard.Dashboard, 
 	api := management.New(management.Options{
 		Broker: o.broker, Server: o.server, Operations: o.operations, Node: nodeName(c), Version: o.n.build.Version,
 		DataDir: c.DataDir, DiskFreeLimit: int64(c.DiskFreeLimit), CertificateFile: c.TLSCert, Listeners: s.listeners(), Log: o.n.log,
-		Concern: func(vhost, queue string) (string, int) {
-			c := o.n.incidents.Queues()[incident.QueueName{VHost: vhost, Name: queue}]
-			return string(c.Level), c.Place
+		Look: func() management.Look {
+			v := o.n.incidents.View()
+			return management.Look{At: v.At, Hour: v.Hour, Concern: func(vhost, queue string) (string, int) {
+				c := v.Queues[incident.QueueName{VHost: vhost, Name: queue}]
+				return string(c.Level), c.Place
+			}}
 		},
 	})
 	ops.showMetrics(api.Metrics(o.n.metrics))

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/access"
+	"curfew/broker/deadline"
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard"
@@ -102,7 +103,9 @@ func (b *rabbitmqPrimary) allow() changes.RabbitMQ { return b.rabbitmq }
 func (*rabbitmqPrimary) routes() []rest.Route { return waitingRoutes() }
 
 // status implements primary.
-func (b *rabbitmqPrimary) status(s *Status) { s.Primary = b.n.settings.PrimaryURL.Redacted() }
+func (b *rabbitmqPrimary) status(s *Status, _ deadline.Hour) {
+	s.Primary = b.n.settings.PrimaryURL.Redacted()
+}
 
 // describe implements primary.
 func (b *rabbitmqPrimary) describe(string) []string {

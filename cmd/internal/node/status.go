@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,6 +12,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/deadletters"
+	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/broker/policy"
 	"curfew/monitor"
@@ -22,6 +24,8 @@ type Status struct {
 	Health  string   `json:"health"`  // ok, degraded, critical or dead
 	Phase   phase    `json:"phase"`   // starting, ready or stopping
 	Reasons []string `json:"reasons"` // why it is degraded or dead
+
+	LookedAt time.Time `json:"looked_at,omitzero"` // when the incidents and losses were as they are shown
 
 	Primary      string     `json:"primary,omitempty"`       // the RabbitMQ beside which this runs; then nothing is known of a store
 	Monitor      bool       `json:"monitor"`                 // false: messages expire only when a delivery meets them
@@ -83,11 +87,8 @@ const maxAtRisk = 10
 // status gathers the state of all parts.
 func (n *Node) status(o *opsEndpoints) Status {
 	h := o.health()
-	s := Status{Version: n.build.Version, Health: h.Status, Phase: h.Phase, Reasons: h.Reasons, Monitor: n.monitor != nil, TTLOff: n.settings.TTL == "off", Undeliverable: []undeliverable{}, AtRisk: []monitor.Forecast{}}
-	if s.Reasons == nil {
-		s.Reasons = []string{}
-	}
-	n.primary.status(&s)
+	s := Status{Version: n.build.Version, Health: h.Status, Phase: h.Phase, Reasons: append([]string{}, h.Reasons...), LookedAt: h.LookedAt, Monitor: n.monitor != nil, TTLOff: n.settings.TTL == "off", Undeliverable: []undeliverable{}, AtRisk: []monitor.Forecast{}}
+	n.primary.status(&s, h.hour)
 	if n.monitor != nil {
 		m := n.monitor.Health()
 		which, then, _ := m.Schedule.Says()
@@ -109,7 +110,7 @@ func (n *Node) status(o *opsEndpoints) Status {
 }
 
 // status implements primary.
-func (o *ownBroker) status(s *Status) {
+func (o *ownBroker) status(s *Status, hour deadline.Hour) {
 	is := o.operations.State()
 	where, more, _ := is.Storage()
 	if is.DiskFree >= 0 {
@@ -127,7 +128,7 @@ func (o *ownBroker) status(s *Status) {
 	letters, _ := operate.ListDeadLetterQueues.Do(context.Background(), o.operations.Access, everything, operate.VHostFilter{})
 	s.Dead = deadletters.Kept(letters)
 	queues, _ := o.operations.ListQueues(context.Background(), everything)
-	if losses := operate.LossesOfAll(queues); losses.Lost >= 0 {
+	if losses := operate.LossesOfAll(queues, hour); losses.Lost >= 0 {
 		s.Lost, s.Rescued = &losses.Lost, &losses.Rescued
 	}
 	memory, disk := o.broker.Alarm.Low()
@@ -159,30 +160,21 @@ func (o *ownBroker) parked() (list []undeliverable) {
 // gathered stays zero.
 func (s *Status) measure(metrics prometheus.Gatherer) {
 	families, _ := metrics.Gather()
+	sums := map[string]*uint64{
+		"curfew_deadlines_fired_total": &s.Fired, "curfew_messages_ready": &s.Ready, "curfew_messages_unacked": &s.Unacked, "curfew_messages_delayed": &s.Delayed,
+		"curfew_queues": &s.Queues, "curfew_connections": &s.Connections, "curfew_consumers": &s.Consumers, "curfew_store_segments": &s.Segments,
+	}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
 			value := cmp.Or(m.GetCounter().GetValue(), m.GetGauge().GetValue())
+			if sum := sums[family.GetName()]; sum != nil {
+				*sum += uint64(value)
+			}
 			switch family.GetName() {
-			case "curfew_deadlines_fired_total":
-				s.Fired += uint64(value)
 			case "curfew_deadlines_failed_total":
-				if labelOf(m, "reason") != "parked" {
+				if !slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == "reason" && l.GetValue() == "parked" }) {
 					s.Late += uint64(value)
 				}
-			case "curfew_messages_ready":
-				s.Ready = uint64(value)
-			case "curfew_messages_unacked":
-				s.Unacked = uint64(value)
-			case "curfew_messages_delayed":
-				s.Delayed = uint64(value)
-			case "curfew_queues":
-				s.Queues = uint64(value)
-			case "curfew_connections":
-				s.Connections = uint64(value)
-			case "curfew_consumers":
-				s.Consumers = uint64(value)
-			case "curfew_store_segments":
-				s.Segments = uint64(value)
 			case "curfew_store_bytes":
 				s.Stored = int64(value)
 			case "curfew_store_live_bytes":
@@ -199,16 +191,6 @@ func (s *Status) measure(metrics prometheus.Gatherer) {
 			}
 		}
 	}
-}
-
-// labelOf is the value of a label; "" if there is none.
-func labelOf(m *dto.Metric, name string) string {
-	for _, l := range m.GetLabel() {
-		if l.GetName() == name {
-			return l.GetValue()
-		}
-	}
-	return ""
 }
 
 // quantiles are the median and the 99th percentile, as quantile has them.

@@ -29,7 +29,7 @@ func (n *Node) runTelemetry(ctx context.Context) (stop func()) {
 
 // expiries is the stream on which the broker reports what expired, with the subscribers that must not miss an expiry.
 func (n *Node) expiries() *deadline.Stream {
-	var s deadline.Stream
+	s := &n.expired
 	s.Subscribe(deadline.Basic, n.history.Expired)
 	if n.audit != nil {
 		s.Subscribe(deadline.WithMessage, n.audit.Expired)
@@ -40,5 +40,5 @@ func (n *Node) expiries() *deadline.Stream {
 	if n.telemetry != nil && n.telemetry.Traces() {
 		s.Subscribe(deadline.WithTrace, n.telemetry.Expired)
 	}
-	return &s
+	return s
 }

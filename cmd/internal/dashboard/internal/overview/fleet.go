@@ -45,6 +45,7 @@ var states = [...]struct {
 // fleetQueue is a queue in the grid.
 type fleetQueue struct {
 	*operate.Queue
+	operate.Losses
 	state    state
 	place    int     // among the queues in incidents
 	atRisk   int     // messages whose expiry would be a loss
@@ -71,20 +72,20 @@ type fleet struct {
 	Broken, Losing, Traffic []fleetQueue // the first ones
 }
 
-// newFleet makes the grid of the queues. wrong are the queues in incidents.
-func newFleet(queues []*operate.Queue, forecasts map[[2]string]*monitor.Forecast, wrong map[incident.QueueName]incident.Concern, rates *operate.Rates) *fleet {
+// newFleet makes the grid of the queues.
+func newFleet(queues []*operate.Queue, forecasts map[[2]string]*monitor.Forecast, seen *incident.View, rates *operate.Rates) *fleet {
 	f := &fleet{Hidden: max(len(queues)-fleetCells, 0)}
 	all := make([]fleetQueue, len(queues))
 	for i, q := range queues {
 		one := &all[i]
-		one.Queue = q
+		one.Queue, one.Losses = q, q.LossesIn(seen.Hour)
 		if f := forecasts[[2]string{q.VHost, q.Name}]; f != nil {
 			one.atRisk = f.AtRisk
 		}
 		in, out := rates.Flow(q)
 		one.in, one.out, one.measured = in.PerSecond, out.PerSecond, in.Known
 		f.Measured = f.Measured || in.Known
-		concern := wrong[incident.QueueName{VHost: q.VHost, Name: q.Name}]
+		concern := seen.Queues[incident.QueueName{VHost: q.VHost, Name: q.Name}]
 		one.state, one.place = one.judge(concern.Level), concern.Place
 		f.Of[one.state]++
 	}

@@ -14,23 +14,30 @@ import (
 	"curfew/monitor/incident"
 )
 
-// queueOf is a queue for work, of which lost messages expired in the last hour.
-func queueOf(id uint64, vhost, name string, lost int64) *operate.Queue {
-	q := &operate.Queue{Purpose: deadline.Work, Losses: operate.Losses{Lost: lost}}
+// queueOf is a queue for work.
+func queueOf(id uint64, vhost, name string) *operate.Queue {
+	q := &operate.Queue{Purpose: deadline.Work}
 	q.ID, q.VHost, q.Name = id, vhost, name
 	return q
 }
 
+// lost is a look that finds n messages of a queue lost in the last hour.
+func lost(vhost, name string, n int64) *incident.View {
+	return &incident.View{Hour: deadline.Hour{{vhost, name}: {Expired: n, Dropped: n}}}
+}
+
 // TestFleetHasTheWorstOfEachQueue: an incident above losses, these above a risk; an expiry that is meant does not count.
 func TestFleetHasTheWorstOfEachQueue(t *testing.T) {
-	retry := queueOf(6, "a", "retry", -1)
+	retry := queueOf(6, "a", "retry")
 	retry.Purpose = deadline.Retry
 	queues := []*operate.Queue{
-		queueOf(1, "b", "stuck", 3), queueOf(2, "b", "late", 0), queueOf(3, "a", "losing", 40), queueOf(4, "a", "risky", 0), queueOf(5, "a", "idle", 0), retry,
+		queueOf(1, "b", "stuck"), queueOf(2, "b", "late"), queueOf(3, "a", "losing"), queueOf(4, "a", "risky"), queueOf(5, "a", "idle"), retry,
 	}
 	f := newFleet(queues, map[[2]string]*monitor.Forecast{{"a", "risky"}: {AtRisk: 7}, {"a", "retry"}: {AsMeant: 9}, {"a", "losing"}: {AtRisk: 1}},
-		map[incident.QueueName]incident.Concern{{VHost: "b", Name: "stuck"}: {Level: incident.Critical}, {VHost: "b", Name: "late"}: {Level: incident.Warning}, {VHost: "a", Name: "idle"}: {Level: incident.Info}},
-		&operate.Rates{})
+		&incident.View{
+			Queues: map[incident.QueueName]incident.Concern{{VHost: "b", Name: "stuck"}: {Level: incident.Critical}, {VHost: "b", Name: "late"}: {Level: incident.Warning}, {VHost: "a", Name: "idle"}: {Level: incident.Info}},
+			Hour:   deadline.Hour{{"b", "stuck"}: {Expired: 3, Dropped: 3}, {"a", "losing"}: {Expired: 40, Dropped: 40}},
+		}, &operate.Rates{})
 	var groups []string
 	for _, group := range f.Groups {
 		text := group[0].VHost + " " + group[0].Purpose.String()
@@ -60,9 +67,9 @@ func TestFleetHasTheWorstOfEachQueue(t *testing.T) {
 
 // TestWorstHost: a message that is gone is worse than any number that were dead-lettered.
 func TestWorstHost(t *testing.T) {
-	saved := queueOf(1, "a", "saved", 0)
-	saved.Rescued = 900
-	f := newFleet([]*operate.Queue{saved, queueOf(2, "b", "gone", 1)}, nil, nil, &operate.Rates{})
+	seen := lost("b", "gone", 1)
+	seen.Hour[[2]string{"a", "saved"}] = deadline.Toll{Expired: 900}
+	f := newFleet([]*operate.Queue{queueOf(1, "a", "saved"), queueOf(2, "b", "gone")}, nil, seen, &operate.Rates{})
 	require.Equal(t, "b", f.Worst.VHost)
 	require.Equal(t, []string{"gone", "saved"}, names(f.Losing))
 	require.Equal(t, "without traffic", states[f.Groups[0][0].state].means, "nothing was lost there")
@@ -71,8 +78,9 @@ func TestWorstHost(t *testing.T) {
 
 // TestALossIsWorseThanWarnings: the worst virtual host is the one that has lost messages, not the one with queues in warnings.
 func TestALossIsWorseThanWarnings(t *testing.T) {
-	f := newFleet([]*operate.Queue{queueOf(1, "a", "warned", 0), queueOf(2, "b", "gone", 1)}, nil,
-		map[incident.QueueName]incident.Concern{{VHost: "a", Name: "warned"}: {Level: incident.Warning}}, &operate.Rates{})
+	seen := lost("b", "gone", 1)
+	seen.Queues = map[incident.QueueName]incident.Concern{{VHost: "a", Name: "warned"}: {Level: incident.Warning}}
+	f := newFleet([]*operate.Queue{queueOf(1, "a", "warned"), queueOf(2, "b", "gone")}, nil, seen, &operate.Rates{})
 	require.Equal(t, "b", f.Worst.VHost)
 }
 
@@ -86,11 +94,13 @@ func names(list []fleetQueue) (names []string) {
 // TestFleetOfManyQueues: the worst 1,000 are shown, the same each time, and how many are not.
 func TestFleetOfManyQueues(t *testing.T) {
 	queues := manyQueues(1_203)
+	seen := lost(queues[0].VHost, queues[0].Name, 1)
 	for i := range 3 {
-		queues[400*i].Lost = int64(i + 1)
+		q := queues[400*i]
+		q.Purpose, seen.Hour[[2]string{q.VHost, q.Name}] = deadline.Work, deadline.Toll{Expired: int64(i + 1), Dropped: int64(i + 1)}
 	}
 	shown := func() (list []string) {
-		for _, group := range newFleet(queues, nil, nil, &operate.Rates{}).Groups {
+		for _, group := range newFleet(queues, nil, seen, &operate.Rates{}).Groups {
 			list = append(list, names(group)...)
 		}
 		return list
@@ -100,7 +110,7 @@ func TestFleetOfManyQueues(t *testing.T) {
 	require.Contains(t, before, queues[800].Name)
 	slices.Reverse(queues)
 	require.Equal(t, before, shown())
-	f := newFleet(queues, nil, nil, &operate.Rates{})
+	f := newFleet(queues, nil, seen, &operate.Rates{})
 	require.Equal(t, 3, f.Of[lossy])
 	require.Equal(t, 1_200, f.Of[idle])
 	var page strings.Builder
@@ -113,9 +123,9 @@ func TestFleetOfManyQueues(t *testing.T) {
 // manyQueues are in ten virtual hosts, for work and telemetry.
 func manyQueues(n int) (list []*operate.Queue) {
 	for i := range n {
-		q := queueOf(uint64(i), fmt.Sprint("v", i%10), fmt.Sprint("queue-", i), 0)
+		q := queueOf(uint64(i), fmt.Sprint("v", i%10), fmt.Sprint("queue-", i))
 		if i%3 == 2 {
-			q.Purpose, q.Lost = deadline.Telemetry, -1
+			q.Purpose = deadline.Telemetry
 		}
 		list = append(list, q)
 	}
@@ -125,13 +135,13 @@ func manyQueues(n int) (list []*operate.Queue) {
 // BenchmarkFleet is what 50,000 queues cost each look at the overview.
 func BenchmarkFleet(b *testing.B) {
 	queues := manyQueues(50_000)
-	risks := map[[2]string]*monitor.Forecast{}
+	risks, seen := map[[2]string]*monitor.Forecast{}, lost("", "", 0)
 	for i, q := range queues {
-		q.Lost = int64(i % 100)
+		seen.Hour[[2]string{q.VHost, q.Name}] = deadline.Toll{Expired: int64(i % 100), Dropped: int64(i % 100)}
 		risks[[2]string{q.VHost, q.Name}] = &monitor.Forecast{AtRisk: i % 7}
 	}
 	for b.Loop() {
-		f := newFleet(queues, risks, nil, &operate.Rates{})
+		f := newFleet(queues, risks, seen, &operate.Rates{})
 		if err := (&overview{Fleet: f}).fleet().Render(&strings.Builder{}); err != nil {
 			b.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
 	"curfew/monitor"
@@ -35,7 +36,8 @@ type overview struct {
 	Queues          int
 	Ready, Unacked  int
 	Consumers       int
-	Watched         bool // there is a monitor
+	Watched         bool      // there is a monitor
+	LookedAt        time.Time // when the incidents and losses were as they are shown
 	Verdict         incident.Verdict
 	Incidents       []incident.Incident // that are not over, the worst first
 	Over            []incident.Incident // that are over for at most overFor
@@ -98,15 +100,13 @@ func (d *Pages) Group() ui.Group {
 
 func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 	o := &overview{State: d.State(), Watched: d.Monitor != nil, Audited: d.Audited, ExpiredToday: -1}
-	if d.History != nil {
-		o.ExpiredToday = d.History.ExpiredInADay()
-	}
-	queues, err := o.count(r.Context(), d.Operations, v)
+	seen := d.Incidents.View()
+	queues, err := o.count(r.Context(), d.Operations, v, seen.Hour)
 	if err != nil {
 		return nil, err
 	}
 	o.address(r, d.AMQP)
-	o.Incidents, o.losing = d.Incidents.List(), map[incident.QueueName]bool{}
+	o.LookedAt, o.Incidents, o.losing = seen.At, seen.Open, map[incident.QueueName]bool{}
 	var affected [][2]string // the worst first
 	for _, i := range o.Incidents {
 		for _, q := range i.Worst {
@@ -117,10 +117,10 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 		}
 	}
 	if d.History != nil {
-		o.Changed = d.History.Changes(changedFor, overviewChanges, affected)
+		o.ExpiredToday, o.Changed = d.History.ExpiredInADay(), d.History.Changes(changedFor, overviewChanges, affected)
 	}
 	o.Verdict = incident.VerdictOf(o.Incidents)
-	for _, i := range d.Incidents.Over() {
+	for _, i := range seen.Over {
 		if i.Level != incident.Info && time.Since(*i.Ended) < overFor && len(o.Over) < overviewOver {
 			o.Over = append(o.Over, i)
 		}
@@ -135,7 +135,7 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 	}
 	o.Remote = d.Remote
 	if len(queues) > 0 {
-		o.Fleet = newFleet(queues, monitor.ByQueue(all), d.Incidents.Queues(), d.Operations.Rates)
+		o.Fleet = newFleet(queues, monitor.ByQueue(all), seen, d.Operations.Rates)
 	}
 	o.History = NewTrends(d.History, "/", r.URL.Query(), "", "")
 	return o, nil
@@ -158,7 +158,7 @@ func (o *overview) address(r *http.Request, amqp *net.TCPAddr) {
 }
 
 // count sums up the queues, and returns them.
-func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visitor) ([]*operate.Queue, error) {
+func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visitor, hour deadline.Hour) ([]*operate.Queue, error) {
 	if of == nil {
 		return nil, nil
 	}
@@ -170,7 +170,7 @@ func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visit
 		}
 		o.Ready, o.Unacked, o.Consumers = o.Ready+q.Ready, o.Unacked+q.Unacked, o.Consumers+q.Consumers
 	}
-	o.Queues, o.Losses = len(queues), operate.LossesOfAll(queues)
+	o.Queues, o.Losses = len(queues), operate.LossesOfAll(queues, hour)
 	of.Rates.Refresh()
 	rates := of.Rates.Of(of.Totals(), operate.TotalKey{})
 	o.Published, o.Delivered = rates["publish"], rates["deliver_get"]

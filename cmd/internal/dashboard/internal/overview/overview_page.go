@@ -47,7 +47,7 @@ func (o *overview) verdicts() g.Node {
 	incidents := func(list []incident.Incident, whole bool) g.Node {
 		return g.Map(list, func(i incident.Incident) g.Node { return o.incident(&i, whole) })
 	}
-	return h.Section(h.Role("status"), h.Aria("label", "State"), g.If(len(o.Changed) > 0, h.Class("state")),
+	return h.Section(h.Role("status"), h.Aria("label", "State"), h.Data("looked-at", o.LookedAt.Format(time.RFC3339Nano)), g.If(len(o.Changed) > 0, h.Class("state")),
 		o.verdict(), incidents(list[:whole], true), o.changes(), incidents(list[whole:], false),
 		g.If(others > 0, h.P(ui.Link("/incidents", g.Text(ui.Plural(others, "more incident"))))),
 		g.Iff(o.Next != nil, o.next),
