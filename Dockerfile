@@ -5,7 +5,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -buildvcs=false -tags grpcnotrace -gcflags 'curfew/cmd/internal/dashboard/...=-l' -gcflags 'github.com/redis/...=-l' -ldflags "-s -w -X main.version=$VERSION -X main.commit=$REVISION -X main.commitTime=$CREATED" -o /out/curfew ./cmd/curfew
+RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -buildvcs=false -gcflags=all=-dwarf=false -tags grpcnotrace -gcflags 'curfew/cmd/internal/dashboard/...=-l -dwarf=false' -gcflags 'github.com/redis/...=-l -dwarf=false' -ldflags "-s -w -X main.version=$VERSION -X main.commit=$REVISION -X main.commitTime=$CREATED" -o /out/curfew ./cmd/curfew
 RUN mkdir -p /out/var/lib/curfew
 
 # Nothing but the binary, the CA certificates for rediss:// and https:// alerts, and an empty data folder. `make release` builds the same image

@@ -30,7 +30,7 @@ var (
 		return build("curfew", []string{"CGO_ENABLED=0"}, "-trimpath", "-ldflags", "-s -w -X main.version=v0.0.0-test")
 	})
 	raced = sync.OnceValues(func() (string, error) {
-		return build("curfew-race", []string{"CGO_ENABLED=1"}, "-race")
+		return build("curfew-race", []string{"CGO_ENABLED=1"}, "-race", "-trimpath")
 	})
 )
 

@@ -21,7 +21,7 @@ var here = target{runtime.GOOS, runtime.GOARCH}
 
 // flags are those of the go tool. The Dockerfile has the same.
 func flags(version, commit, when string) []string {
-	return []string{"-trimpath", "-buildvcs=false", "-tags", "grpcnotrace", "-gcflags", "curfew/cmd/internal/dashboard/...=-l", "-gcflags", "github.com/redis/...=-l", "-ldflags", "-s -w -X main.version=" + version + " -X main.commit=" + commit + " -X main.commitTime=" + when}
+	return []string{"-trimpath", "-buildvcs=false", "-tags", "grpcnotrace", "-gcflags", "all=-dwarf=false", "-gcflags", "curfew/cmd/internal/dashboard/...=-l -dwarf=false", "-gcflags", "github.com/redis/...=-l -dwarf=false", "-ldflags", "-s -w -X main.version=" + version + " -X main.commit=" + commit + " -X main.commitTime=" + when}
 }
 
 // build builds the binaries.

@@ -45,7 +45,7 @@ func newBench(quick bool, only string) (*bench, error) {
 		return nil, err
 	}
 	b.binary = filepath.Join(b.dir, "curfew")
-	build := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-gcflags", "curfew/cmd/internal/dashboard/...=-l", "-gcflags", "github.com/redis/...=-l", "-ldflags", "-s -w", "-o", b.binary, "./cmd/curfew")
+	build := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-gcflags", "all=-dwarf=false", "-gcflags", "curfew/cmd/internal/dashboard/...=-l -dwarf=false", "-gcflags", "github.com/redis/...=-l -dwarf=false", "-ldflags", "-s -w", "-o", b.binary, "./cmd/curfew")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
