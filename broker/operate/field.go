@@ -253,7 +253,7 @@ func objectOf(columns []Field, face string, row any) map[string]any {
 	return o
 }
 
-// Plain is a value of a request or a row as text: lists with commas, objects as JSON.
+// Plain is a value of a request or a row as text: lists with commas, objects as JSON in which <, > and & are as they were typed.
 func Plain(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -274,16 +274,16 @@ func Plain(v any) string {
 			return "yes"
 		}
 		return ""
-	case map[string]any, []any:
-		text, _ := json.Marshal(v) // it never fails for values that came from JSON
-		return string(text)
 	}
-	if of := reflect.ValueOf(v); of.Kind() == reflect.Map {
-		if of.Len() == 0 {
-			return "{}"
-		}
-		text, _ := json.Marshal(v)
-		return string(text)
+	switch of := reflect.ValueOf(v); {
+	case of.Kind() == reflect.Map && of.Len() == 0:
+		return "{}"
+	case of.Kind() == reflect.Map, of.Type() == reflect.TypeFor[[]any]():
+		var text strings.Builder
+		encoder := json.NewEncoder(&text)
+		encoder.SetEscapeHTML(false)
+		_ = encoder.Encode(v) // it never fails for values that came from JSON
+		return strings.TrimSuffix(text.String(), "\n")
 	}
 	return fmt.Sprint(v)
 }

@@ -167,17 +167,11 @@ func policyOperations(k policy.Kind, name, path string, sets operate.Role) (ops 
 			Then: "The next policy that matches applies to its queues, or only their arguments do. Messages keep the deadlines that they have."},
 	}, func(_ context.Context, c *operate.Call, q PolicyName) (operate.None, error) {
 		if was, exists := c.VHost.Policies.Get(k, q.Name); exists {
-			c.Log(zap.String("was", definitionText(was.Definition)))
+			c.Log(zap.String("was", operate.Plain(was.Definition)))
 		}
 		return removed(c.VHost.Policies.Clear(k, q.Name))
 	})
 	return ops
-}
-
-// definitionText is a definition as the audit shows it.
-func definitionText(d policy.Definition) string {
-	text, _ := json.Marshal(d) // it was JSON
-	return string(text)
 }
 
 // ChangedPolicy is the name of the policy that a change is about, and what changed in it; "" if it is about none.
@@ -221,9 +215,9 @@ func logPolicy(c *operate.Call, k policy.Kind, to *policy.Policy) {
 				old[key], is[key] = values[0], values[1]
 			}
 		}
-		c.Log(zap.String("was", definitionText(old)))
+		c.Log(zap.String("was", operate.Plain(old)))
 	}
-	c.Log(zap.String("to", definitionText(is)))
+	c.Log(zap.String("to", operate.Plain(is)))
 }
 
 // setPolicy sets a policy, or tries to. It returns nil if that says nothing about queued messages.

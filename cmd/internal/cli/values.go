@@ -6,6 +6,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"curfew/broker/operate"
 )
 
 // PairsHelp explains how Pairs reads a value.
@@ -47,9 +49,7 @@ func Text(v any) string {
 	case string:
 		return OrDash(v)
 	case map[string]any, []any:
-		if b, err := json.Marshal(v); err == nil {
-			return string(b)
-		}
+		return operate.Plain(v)
 	}
 	return fmt.Sprint(v)
 }

@@ -37,6 +37,20 @@ func TestPolicyCommands(t *testing.T) {
 	assert.Equal(t, "NAME  PATTERN    APPLY TO  PRIORITY  DEFINITION\nttl   ^orders\\.  queues    3         {\"message-ttl\":600000}\n", r.ok("policy", "list"))
 	assert.JSONEq(t, `[{"vhost":"/","name":"ttl","pattern":"^orders\\.","apply-to":"queues","priority":3,"definition":{"message-ttl":600000}}]`, r.ok("policy", "list", "-o", "json"))
 
+	typed := []string{"policy", "set", "typed", `^(a<b|c&d>)$`, `{"dead-letter-exchange":"","dead-letter-routing-key":"<a&b>"}`}
+	r.ok(append(typed, "--dry-run")...)
+	r.ok(append(typed, "--retroactive", "--dry-run")...)
+	r.ok(typed...)
+	for _, how := range [][]string{nil, {"-o", "json"}} {
+		out := r.ok(append([]string{"policy", "list"}, how...)...)
+		assert.Contains(t, out, typed[3])
+		assert.Contains(t, out, `"<a&b>"`)
+	}
+	assert.Contains(t, r.ok("policy", "list"), typed[4])
+	r.ok("queue", "declare", "typed", "--arg", `x-dead-letter-routing-key=<a&b>`, "--arg", "x-dead-letter-exchange=")
+	assert.Contains(t, r.ok("queue", "show", "typed"), "<a&b>")
+	r.ok("policy", "clear", "typed")
+
 	for name, args := range map[string]amqp091.Table{"bills": {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "bills.dead"}, "bills.dead": nil} {
 		_, err = ch.QueueDeclare(name, false, false, false, false, args)
 		require.NoError(t, err)

@@ -38,6 +38,10 @@ func TestAPolicyIsNotReplacedUnseen(t *testing.T) {
 	require.Contains(t, set("", "ttl", `{"message-ttl": 1000}`).body, "Policy set.")
 	require.Contains(t, s.get("/policies").body, `href="/policy/delete?name=ttl&amp;vhost=%2F"`)
 	require.Contains(t, s.get("/policies").body, "message-ttl = <b>1 s</b>", "a time is not a number of ms")
+	typed := `{"dead-letter-routing-key": "<a&b>"}`
+	require.Contains(t, set("", "typed", typed).body, "Policy set.")
+	require.Contains(t, html.UnescapeString(s.get("/policies").body), "<a&b>")
+	require.Contains(t, html.UnescapeString(s.get("/policy/new?vhost=/&name=typed").body), "{\n  "+typed[1:len(typed)-1]+"\n}", "as it was typed")
 	again := set("", "ttl", `{"message-ttl": 2000}`)
 	require.Equal(t, http.StatusBadRequest, again.status)
 	require.Contains(t, again.body, "A policy with this name already exists.")

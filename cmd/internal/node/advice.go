@@ -1,7 +1,6 @@
 package node
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -10,6 +9,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/deadletters"
+	"curfew/broker/operate"
 	"curfew/broker/policy"
 	"curfew/monitor/incident"
 	"curfew/monitor/printable"
@@ -61,7 +61,6 @@ func keeping(vh *broker.VHost, q *broker.Queue) string {
 		note = ". It repeats what the policy " + printable.Text(governing, "") + " sets, which no longer applies to this queue then."
 	}
 	definition["dead-letter-exchange"], definition["dead-letter-routing-key"] = "", dead
-	text, _ := json.Marshal(definition) // which was JSON
 	return fmt.Sprintf("To keep what expires in %s from now on: `%scurfew policy set %s %s %s --apply-to queues --priority %d%s`%s", queue, first,
-		printable.Shell("keep-expired-"+name), printable.Shell("^"+regexp.QuoteMeta(name)+"$"), printable.Shell(string(text)), p.Priority, at, note)
+		printable.Shell("keep-expired-"+name), printable.Shell("^"+regexp.QuoteMeta(name)+"$"), printable.Shell(operate.Plain(definition)), p.Priority, at, note)
 }

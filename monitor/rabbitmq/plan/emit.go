@@ -49,8 +49,11 @@ func quoted(word string) string {
 }
 
 func inline(v any) string {
-	text, _ := json.Marshal(v) // maps of strings, numbers and booleans
-	return string(text)
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(v) // maps of strings, numbers and booleans
+	return strings.TrimSpace(text.String())
 }
 
 // script is shell commands that import the definitions. Not through the standard input of rabbitmqctl: 4.0 on Erlang 27 hangs then. It may run as

@@ -189,4 +189,5 @@ func TestQuoted(t *testing.T) {
 	}
 	require.NotEqual(t, resourceName("a.b"), resourceName("a-b"))
 	require.Equal(t, "a-b", resourceName("a-b"))
+	require.Equal(t, `{"a":"<b&c>"}`, inline(object{"a": "<b&c>"}), "as it was typed")
 }

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"reflect"
@@ -27,8 +28,9 @@ func textsOf(f *operate.Field, request any) []string {
 		return []string{map[bool]string{true: "1"}[v]}
 	default:
 		if reflect.ValueOf(v).Kind() == reflect.Map {
-			text, _ := json.MarshalIndent(v, "", "  ") // it never fails for values that came from JSON
-			return []string{string(text)}
+			var text bytes.Buffer
+			_ = json.Indent(&text, []byte(operate.Plain(v)), "", "  ") // it is JSON
+			return []string{text.String()}
 		}
 		return []string{operate.Plain(v)}
 	}
