@@ -113,9 +113,11 @@ func TestNight(t *testing.T) {
 	mail := connect("mail", "mail")
 	declare(mail, "letters", amqp091.Table{"x-message-ttl": 6000})
 	worker := connect("mail", "stuck-worker")
-	check(t, worker.Qos(10, 0, false))
+	check(t, worker.Qos(5, 0, false))
 	held := make(chan amqp091.Delivery, 10)
-	consume(worker, "letters", func(d amqp091.Delivery) { held <- d })
+	for range 2 { // it has two consumers on its connection
+		consume(worker, "letters", func(d amqp091.Delivery) { held <- d })
+	}
 	publish(mail, "letters", 40)
 	n.told("CurfewHeldPastDeadline", "firing", "letters (vhost mail)", "stuck-worker", "--vhost mail")
 	eventually(t, startLimit, "the deadlines to pass", func() bool {

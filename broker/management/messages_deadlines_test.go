@@ -91,6 +91,36 @@ func TestDeadlinesOverHTTP(t *testing.T) {
 }
 
 // TestInstantsOverHTTPAreTheWallClocks, though Curfew's own clock is a day ahead.
+// TestTheEarliestOfManyDeadlines: of thousands, the later ones published first.
+func TestTheEarliestOfManyDeadlines(t *testing.T) {
+	const many = 5000
+	x := start(t)
+	vh, _ := x.b.VHost("/")
+	_, err := vh.Queues.Declare(nil, "q", broker.QueueDeclare{})
+	require.NoError(t, err)
+	p := vh.OwnPublisher()
+	for i := range many {
+		properties := amqp.Properties{Expiration: fmt.Sprint(1000 * (2*many - i)), MessageID: fmt.Sprint(many - i)}
+		_, err := p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: properties.Append(nil)})
+		require.NoError(t, err)
+	}
+	p.Flush(nil)
+	for _, count := range []int{1, 100} {
+		var page struct {
+			Total int
+			Items []struct {
+				MessageID string `json:"message_id"`
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(x.ask("GET", fmt.Sprintf("/api/curfew/deadlines?count=%d", count), nil).body), &page))
+		assert.Equal(t, many, page.Total)
+		require.Len(t, page.Items, count)
+		for i, one := range page.Items {
+			assert.Equal(t, fmt.Sprint(i+1), one.MessageID)
+		}
+	}
+}
+
 func TestInstantsOverHTTPAreTheWallClocks(t *testing.T) {
 	wall := func() int64 { return time.Now().UnixNano() }
 	x := startWith(t, broker.Options{Clock: func() int64 { return wall() + int64(24*time.Hour) }, Wall: wall})

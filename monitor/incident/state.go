@@ -90,7 +90,7 @@ type Missed struct {
 	deadline.Wait
 }
 
-// PastDeadline describes the messages of a queue that one consumer, or one channel with basic.get, holds past their deadlines, or while it takes
+// PastDeadline describes the messages of a queue that one connection holds, by its consumers or basic.get, past their deadlines, or while it takes
 // none of those at risk behind them.
 type PastDeadline struct {
 	QueueName

@@ -145,7 +145,7 @@ func (t *tracker) incidentLocked(c *Condition, f Finding, found map[*Condition][
 			}
 			newest = i
 			ofCause++
-		} else if is && i.open && i.of.Loss && c.Loss && !slices.ContainsFunc(found[i.of], func(o Finding) bool { return i.has(o) && o.QueueName == f.QueueName }) {
+		} else if is && i.open && i.of.Loss && c.Loss && !slices.ContainsFunc(found[i.of], func(o Finding) bool { return o.QueueName == f.QueueName && i.has(o) }) {
 			before = i
 		}
 	}

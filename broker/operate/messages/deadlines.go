@@ -2,7 +2,6 @@ package messages
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"fmt"
 	"slices"
@@ -89,7 +88,7 @@ var ListDeadlines = operate.Define(operate.Op{
 	if r.Overdue {
 		before = c.Broker.Now()
 	}
-	var next dues
+	var next []due
 	page = DeadlinePage{Items: []Deadline{}, Queues: []QueueDeadlines{}}
 	for _, from := range queues {
 		if err := ctx.Err(); err != nil { // the client has gone
@@ -102,7 +101,9 @@ var ListDeadlines = operate.Define(operate.Op{
 				if one.Count++; first == 0 || d.Deadline < first {
 					first = d.Deadline
 				}
-				next.keep(due{d, from}, r.Count)
+				if next = append(next, due{d, from}); len(next) >= sortedAt+2*r.Count {
+					next = earliest(next, r.Count)
+				}
 			}
 		})
 		if page.Total += one.Count; one.Count > 0 {
@@ -111,7 +112,7 @@ var ListDeadlines = operate.Define(operate.Op{
 		}
 	}
 	slices.SortFunc(page.Queues, func(a, b QueueDeadlines) int { return cmp.Or(b.Count-a.Count, cmp.Compare(a.Queue, b.Queue)) })
-	slices.SortFunc(next, func(a, b due) int { return cmp.Compare(a.Deadline, b.Deadline) })
+	next = earliest(next, r.Count)
 	for i := range next {
 		if x, ok := next[i].queue.BrowseOne(queue.Seq(next[i].Seq), 0); ok { // otherwise it has left
 			page.Items = append(page.Items, deadlineOf(c, next[i].queue, &x, c.Broker.Now() >= next[i].Deadline))
@@ -150,33 +151,19 @@ func queuesWithDeadlines(c *operate.Call, r *DeadlineList) (list []*broker.Queue
 	return list, nil
 }
 
+// sortedAt is how many deadlines are sorted at a time, besides twice those that are wanted.
+const sortedAt = 1000
+
 // due is a deadline and its queue.
 type due struct {
 	deadline.Ref
 	queue *broker.Queue
 }
 
-// dues holds the earliest deadlines, with the latest of them at its front (container/heap).
-type dues []due
-
-func (d dues) Len() int           { return len(d) }
-func (d dues) Less(i, j int) bool { return d[i].Deadline > d[j].Deadline }
-func (d dues) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
-func (d *dues) Push(x any)        { *d = append(*d, x.(due)) }
-func (d *dues) Pop() any {
-	last := (*d)[len(*d)-1]
-	*d = (*d)[:len(*d)-1]
-	return last
-}
-
-// keep adds one if it is among the earliest; there are at most most of them.
-func (d *dues) keep(one due, most int) {
-	if len(*d) < most {
-		heap.Push(d, one)
-	} else if most > 0 && one.Deadline < (*d)[0].Deadline {
-		(*d)[0] = one
-		heap.Fix(d, 0)
-	}
+// earliest sorts deadlines, and keeps the first of them.
+func earliest(all []due, most int) []due {
+	slices.SortFunc(all, func(a, b due) int { return cmp.Compare(a.Deadline, b.Deadline) })
+	return all[:min(len(all), most)]
 }
 
 // DeadlineChange is a change of a message's deadline: one of By, At, Cancel and Fire. The message is named by Seq or by MessageID.

@@ -101,19 +101,29 @@ func (o *ownBroker) look(s *incident.State) {
 	s.Purposes = l.purposes(b, s)
 }
 
-// holders are the consumers that hold messages past their deadlines now, and those of the stuck queues that hold any.
+// holders are the clients whose consumers hold messages of a queue past their deadlines now, and those of the stuck queues that hold any.
 func (o *ownBroker) holders(stuck map[incident.QueueName]bool) (list []incident.PastDeadline) {
+	known := map[string]int{} // where the list has a queue's messages of a client
 	for _, h := range o.server.UnackedHolders(func(*broker.Queue) bool { return true }) {
 		name, first, count := incident.QueueName{VHost: h.Queue.VHost().Name(), Name: h.Queue.Name()}, h.Earliest, h.PastDeadline
 		if count == 0 && stuck[name] {
 			first, count = o.broker.Now(), h.Unacked
 		}
-		if count > 0 {
-			list = append(list, incident.PastDeadline{
-				QueueName: name, Connection: cmp.Or(operate.ClientOf(h.Properties).Name, h.Connection), User: h.User, Count: count, Past: h.PastDeadline,
-				Address: net.JoinHostPort(h.PeerHost, strconv.Itoa(h.PeerPort)), FirstDeadlineAt: time.Now().Add(-o.broker.Now().Sub(first)).UnixMilli(),
-			})
+		if count == 0 {
+			continue
 		}
+		firstAt, address := time.Now().Add(-o.broker.Now().Sub(first)).UnixMilli(), net.JoinHostPort(h.PeerHost, strconv.Itoa(h.PeerPort))
+		key := address + " " + h.Queue.Label()
+		if i, is := known[key]; is { // another consumer of the same connection
+			of := &list[i]
+			of.Count, of.Past, of.FirstDeadlineAt = of.Count+count, of.Past+h.PastDeadline, min(of.FirstDeadlineAt, firstAt)
+			continue
+		}
+		known[key] = len(list)
+		list = append(list, incident.PastDeadline{
+			QueueName: name, Connection: cmp.Or(operate.ClientOf(h.Properties).Name, h.Connection), User: h.User, Address: address,
+			Count: count, Past: h.PastDeadline, FirstDeadlineAt: firstAt,
+		})
 	}
 	return list
 }
