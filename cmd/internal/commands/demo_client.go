@@ -125,7 +125,7 @@ func (c *watcher) watch(ctx context.Context) error {
 		case <-giveUp.C:
 			return nil
 		case <-ctx.Done():
-			return errors.New("demo: interrupted")
+			return ctx.Err()
 		}
 	}
 	return nil

@@ -24,7 +24,7 @@ var TTLs = []time.Duration{
 
 // runDemo runs a memory-only broker on a free port and a client against it, and prints to w what happens. The error names the
 // messages that were early, late or missing.
-func runDemo(ctx context.Context, w io.Writer, ttls []time.Duration) (err error) {
+func runDemo(ctx context.Context, w io.Writer, ttls []time.Duration) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
@@ -40,7 +40,10 @@ func runDemo(ctx context.Context, w io.Writer, ttls []time.Duration) (err error)
 	go func() { ended <- n.Run(serving, l) }()
 	err = runWatcher(ctx, w, "amqp://guest:guest@"+l.Addr().String()+"/", ttls)
 	stop()
-	return errors.Join(err, <-ended, n.Close())
+	if err = errors.Join(err, <-ended, n.Close()); err != nil && ctx.Err() != nil {
+		return errors.New("demo: interrupted")
+	}
+	return err
 }
 
 const next = `
