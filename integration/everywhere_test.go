@@ -53,6 +53,11 @@ func fillEveryPage(t *testing.T, c *curfew) *strings.Replacer {
 	check(t, ch.ExchangeDeclare("shop", "topic", true, false, false, false, nil))
 	check(t, ch.QueueBind("orders.payment", "orders.*", "shop", false, nil))
 	check(t, ch.PublishWithContext(t.Context(), "", "orders.payment", false, false, amqp091.Publishing{MessageId: "later-1", Headers: amqp091.Table{"x-delay": int32(3_600_000)}}))
+	const long = "orders.payment-service_eu-west.invoices/created:by-everybody"
+	_, err = ch.QueueDeclare(long, true, false, false, false, amqp091.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "orders.expired"})
+	check(t, err)
+	check(t, ch.QueueBind(long, long, "shop", false, nil))
+	check(t, ch.PublishWithContext(t.Context(), "shop", long, false, false, amqp091.Publishing{MessageId: long, Expiration: "300"}))
 	check(t, ch.Qos(3, 0, false))
 	_, err = ch.QueueDeclare("held", true, false, false, false, nil)
 	check(t, err)
@@ -103,6 +108,15 @@ const layout = `(() => {
 				const range = document.createRange();
 				range.selectNodeContents(n);
 				for (const box of range.getClientRects()) boxes.push([box, n.data.trim()]);
+				if (e.closest('pre, .line, .hex')) continue;
+				let block = e;
+				while (getComputedStyle(block).display === 'inline') block = block.parentElement;
+				const style = getComputedStyle(block), room = block.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+				for (const word of range.getClientRects().length > 1 ? n.data.matchAll(/\p{L}+/gu) : []) {
+					range.setStart(n, word.index); range.setEnd(n, word.index + word[0].length);
+					const parts = [...range.getClientRects()].filter(r => r.width > 0);
+					if (new Set(parts.map(r => r.top)).size > 1 && parts.reduce((sum, r) => sum + r.width, 0) < room - 1) wrong.push(e.nodeName + ' "' + n.data.trim().slice(0, 60) + '" is broken within "' + word[0] + '"');
+				}
 			}
 		}
 		for (const [box, text] of boxes) {
@@ -132,7 +146,7 @@ const layout = `(() => {
 })()`
 
 // TestEveryPageEverywhere opens each page on a phone, a desk and a wide screen, light and dark, with scripts and without, as an administrator, as
-// somebody who monitors and may read, and as somebody who only monitors. No page is wider than its window, nothing stands upon something else, the
+// somebody who monitors and may read, and as somebody who only monitors. No page is wider than its window, no line ends within a word that fits, nothing stands upon something else, the
 // console is quiet, and each page shows what it is for, or says why not. No link leads to a page that the table does not have.
 func TestEveryPageEverywhere(t *testing.T) {
 	t.Parallel()
@@ -171,6 +185,7 @@ func (b *browser) breaksALayout() {
 	b.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('h1').innerText += ' 7'"))
 	for property, finds := range map[string]string{
 		"width: 3000px": "wider than the window", "position: relative; top: 60px": "stands upon", "width: 30px; white-space: nowrap; overflow-x: auto": "is off the screen",
+		"width: 140px; word-break: break-all": "is broken within",
 	} {
 		b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("document.querySelector('h1').style = %q", property)))
 		if wrong := evaluate[string](b, layout); !strings.Contains(wrong, finds) {

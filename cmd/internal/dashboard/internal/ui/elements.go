@@ -3,6 +3,7 @@ package ui
 import (
 	"html"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,19 +17,28 @@ import (
 // The elements that the pages share. gomponents escapes texts and the values of attributes; nothing
 // in this package writes markup itself, except the labels of cells (Labelled).
 
-// Name shows a name that a user chose.
-func Name(text string) g.Node { return g.Text(Visible(text)) }
+// wordEnds are what a word of a name ends with. Before a digit they may be part of a number or a time.
+var wordEnds = regexp.MustCompile(`([._/:-]+)([^\d\s._/:-])`)
+
+// Name shows a name that a user chose. A line ends after one of its marks, and within a word only if that alone is too wide.
+func Name(text string) g.Node {
+	var words g.Group
+	for _, word := range strings.Split(wordEnds.ReplaceAllString(Visible(text), "$1\n$2"), "\n") {
+		words = append(words, g.Text(word), h.Wbr())
+	}
+	return words[:len(words)-1]
+}
 
 // Names lists names, or shows the node "otherwise" if there are none.
 func Names(list []string, otherwise g.Node) g.Node {
 	if len(list) == 0 {
 		return otherwise
 	}
-	texts := make([]string, len(list))
-	for i := range list {
-		texts[i] = Visible(list[i])
+	names := g.Group{Name(list[0])}
+	for _, name := range list[1:] {
+		names = append(names, g.Text(", "), Name(name))
 	}
-	return g.Text(strings.Join(texts, ", "))
+	return names
 }
 
 // Href links to a page of this site; any other address becomes the first page.

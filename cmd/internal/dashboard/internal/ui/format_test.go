@@ -56,3 +56,15 @@ func TestVisible(t *testing.T) {
 	require.Equal(t, "naïve 订单 b", Visible("naïve 订单 b"))
 	require.Less(t, len(Visible(strings.Repeat("ä", 10_000))), 1100)
 }
+
+// TestLinesEndBetweenTheWordsOfNames, and not within a number or a time.
+func TestLinesEndBetweenTheWordsOfNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"orders.eu-west_a/b:c": "orders.<wbr>eu-<wbr>west_<wbr>a/<wbr>b:<wbr>c", "q": "q", "<a.b>": "&lt;a.<wbr>b&gt;", "": "(empty)",
+		"late by 1.5 s at 04:10:47": "late by 1.5 s at 04:10:47", "a..b.": "a..<wbr>b.",
+	} {
+		var out strings.Builder
+		require.NoError(t, Name(name).Render(&out))
+		require.Equal(t, want, out.String())
+	}
+}

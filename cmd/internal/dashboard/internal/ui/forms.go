@@ -194,7 +194,7 @@ func (f *Form) Choose(label, name, hint string, options ...string) g.Node {
 	chosen := f.Get(name)
 	var list g.Group
 	for i := 0; i < len(options); i += 2 {
-		list = append(list, h.Option(h.Value(options[i]), g.If(options[i] == chosen, h.Selected()), Name(options[i+1])))
+		list = append(list, h.Option(h.Value(options[i]), g.If(options[i] == chosen, h.Selected()), g.Text(Visible(options[i+1]))))
 	}
 	return f.labelled("", label, name, hint, func(marks ...g.Node) g.Node { return h.Select(h.Name(name), list, g.Group(marks)) })
 }
