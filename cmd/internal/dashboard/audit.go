@@ -154,12 +154,9 @@ func auditRow(r *audit.Record) g.Node {
 	}
 	if c := r.Change; c != nil {
 		return h.Tr(at, h.Td(ui.Name(c.Operation)), h.Td(queue), h.Td(ui.Name(c.User)), h.Td(), h.Td(h.Class("faint"), ui.Name(c.Face)),
-			h.Td(result(c.Result)), h.Td(ui.NameOr(c.Detail)))
+			h.Td(result(c.Result)), h.Td(ui.NameOr(c.Detail, nil)))
 	}
-	id := ui.Faint("none")
-	if len(r.MessageID) > 0 {
-		id = ui.Name(string(r.MessageID))
-	}
+	id := ui.NameOr(string(r.MessageID), ui.Faint("none"))
 	late := g.Text("")
 	if r.Died() == audit.Expired {
 		late = g.Text(ui.Span(r.Lateness()))

@@ -298,8 +298,8 @@ func (p *queuePage) settings() g.Node {
 		ui.Fact("Purpose", ui.Name(p.Queue.Purpose.String()), ui.Faint(p.purposeBy())),
 		g.If(p.Wait.Objective.String() != "", ui.Fact("Objective", g.Text(p.Wait.Objective.String()), ui.Faint(fmt.Sprintf(", %.1f %% missed it in the last minutes", 100*p.Wait.Missed)))),
 		ui.Fact("Time in queue", g.Text(waited(&p.Wait))),
-		ui.Fact("Policy", ui.OrNone(p.Policy)),
-		ui.Fact("Operator policy", ui.OrNone(p.OperatorPolicy)),
+		ui.Fact("Policy", ui.NameOr(p.Policy, ui.Faint("none"))),
+		ui.Fact("Operator policy", ui.NameOr(p.OperatorPolicy, ui.Faint("none"))),
 		g.If(p.ActiveConsumer != "", ui.Fact("Single active consumer", ui.Name(p.ActiveConsumer))),
 		g.Map(ui.Settings(p.Args), func(a ui.Pair) g.Node { return ui.PairRow(a, g.Text(" "), ui.Faint("argument")) }),
 		g.Map(ui.Settings(p.Effective), func(a ui.Pair) g.Node { return ui.PairRow(a, g.Text(" "), ui.Faint("by policy")) })))

@@ -113,7 +113,7 @@ func (p *rabbitmqPage) cluster() g.Node {
 	return ui.Card("cluster", "Cluster", nil,
 		g.If(len(p.Reasons) > 0, h.Ul(g.Map(p.Reasons, func(reason string) g.Node { return h.Li(ui.Class("bad", ui.Name(reason))) }))),
 		ui.Facts(
-			ui.Fact("RabbitMQ", ui.NameOr(p.Broker), ui.Faint(" "+ui.Visible(p.Address))),
+			ui.Fact("RabbitMQ", ui.NameOr(p.Broker, nil), ui.Faint(" "+ui.Visible(p.Address))),
 			ui.Fact("Curfews", ui.Name(strings.Join(p.Members, ", "))),
 			ui.Fact("Observes", observer),
 			ui.Fact("Redis", redis),
@@ -149,7 +149,7 @@ func (p *rabbitmqPage) keptRow(s *ui.Info, q rabbitmq.Queue) g.Node {
 	return h.Tr(
 		h.Td(ui.Name(q.Queue), h.Br(), ui.Faint(q.Type)),
 		h.Td(stateTag(&q), h.Br(), explanation(&q)),
-		h.Td(ui.NameOr(q.Keeper)),
+		h.Td(ui.NameOr(q.Keeper, nil)),
 		ui.Amount(g.Text(held)), ui.Amount(g.Text(due)), ui.Amount(g.Text(late)), ui.Amount(g.Text(expired)),
 		h.Td(h.Class("tight"), allow))
 }

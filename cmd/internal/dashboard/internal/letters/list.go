@@ -227,12 +227,9 @@ func (p *listPage) groups() g.Node {
 }
 
 func (l group) draw() g.Node {
-	why, exchange := "never died", ui.Faint("default exchange")
+	why, exchange := "never died", ui.NameOr(l.Exchange, ui.Faint("default exchange"))
 	if l.Reason != "" {
 		why = ui.Visible(l.Reason)
-	}
-	if l.Exchange != "" {
-		exchange = ui.Name(l.Exchange)
 	}
 	return h.Tr(
 		h.Td(ui.Link(l.URL, g.Text(why)), ui.Faint(reasonWords(l.Reason))), h.Td(g.If(l.Queue != "", ui.Name(l.Queue))), h.Td(exchange), ui.Amount(g.Text(ui.Number(l.Messages))),
@@ -341,10 +338,7 @@ func (p *listPage) buttons(of string) g.Node {
 
 func (p *listPage) drawRow(l row) g.Node {
 	number := strconv.FormatUint(l.Seq, 10)
-	title := g.Text("#" + number)
-	if l.ID != "" {
-		title = ui.Name(l.ID)
-	}
+	title := ui.NameOr(l.ID, g.Text("#"+number))
 	return h.Li(
 		h.Input(h.Type("checkbox"), h.Name("pick"), h.Value(number), h.Aria("label", "Select message "+number), g.If(p.All, h.Checked()), g.If(l.Unacked, h.Disabled())),
 		h.Div(h.Class("letter"),
@@ -358,10 +352,7 @@ func (p *listPage) drawRow(l row) g.Node {
 
 // about shows why, where and with which key a message died.
 func (l *row) about() g.Node {
-	key := ui.Faint("no key")
-	if l.Key != "" {
-		key = ui.Name(l.Key)
-	}
+	key := ui.NameOr(l.Key, ui.Faint("no key"))
 	kind := g.If(l.Type != "", g.Group{ui.Class("tag", ui.Name(l.Type)), g.Text(" ")})
 	if l.Last == nil {
 		return g.Group{kind, key, g.Text(" "), ui.Faint("never died")}

@@ -150,12 +150,9 @@ func (p *deadlinesPage) row(d messages.Deadline) g.Node {
 		state = g.Text("with a consumer")
 	}
 	change := ui.DeadlineURL(d.VHost, d.Queue, d.QueueID, d.Seq)
-	id := ui.Faint("none")
-	if d.MessageID != "" {
-		id = ui.Name(d.MessageID)
-	}
+	id := ui.NameOr(d.MessageID, ui.Faint("none"))
 	return h.Tr(
 		h.Td(h.Time(h.Title(ui.UTC(d.Deadline)), g.Text(ui.Clock(d.Deadline)))), h.Td(h.Class("tight faint"), g.Text(ui.Until(d.Deadline, p.Now))),
-		h.Td(ui.QueueLink(ui.QueueURL(d.VHost, d.Queue), d.VHost, d.Queue)), h.Td(id), h.Td(ui.NameOr(d.RoutingKey)),
+		h.Td(ui.QueueLink(ui.QueueURL(d.VHost, d.Queue), d.VHost, d.Queue)), h.Td(id), h.Td(ui.NameOr(d.RoutingKey, nil)),
 		h.Td(state), h.Td(h.Class("tight"), ui.Link(change, g.Text("Change…"))))
 }

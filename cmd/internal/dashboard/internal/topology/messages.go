@@ -226,10 +226,7 @@ func (p *getPage) result() g.Node {
 	if p.Requeued {
 		became = "It is back in the queue."
 	}
-	exchange := ui.Name(m.Exchange)
-	if m.Exchange == "" {
-		exchange = g.Text("(default exchange)")
-	}
+	exchange := ui.NameOr(m.Exchange, g.Text("(default exchange)"))
 	return g.Group{
 		ui.Done(became),
 		ui.Card("got", "The message", nil, ui.Facts(

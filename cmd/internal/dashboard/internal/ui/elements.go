@@ -194,13 +194,6 @@ func Crumbs(to, text, vhost string) g.Node {
 	return h.P(h.Class("crumbs"), Link(to, g.Text(text)), g.Text(" · virtual host "), Name(vhost))
 }
 
-func OrNone(text string) g.Node {
-	if text == "" {
-		return Faint("none")
-	}
-	return Name(text)
-}
-
 // OrFaint is a number, drawn faint if it is 0.
 func OrFaint[T int | int64](n T) g.Node {
 	if n == 0 {
@@ -220,10 +213,10 @@ func Rate(r operate.Rate) g.Node {
 	return g.Text(PerSecond(r.PerSecond))
 }
 
-// NameOr is a name, or nothing if there is none.
-func NameOr(text string) g.Node {
+// NameOr is a name, or the node "otherwise" if there is none.
+func NameOr(text string, otherwise g.Node) g.Node {
 	if text == "" {
-		return nil
+		return otherwise
 	}
 	return Name(text)
 }
