@@ -6,10 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"curfew/broker"
 	"curfew/broker/definitions"
 	"curfew/broker/management/rest"
-
-	"curfew/broker"
 	"curfew/broker/operate"
 	"curfew/broker/server"
 )

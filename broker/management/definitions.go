@@ -10,10 +10,9 @@ import (
 	"regexp"
 	"strings"
 
-	"curfew/broker/management/rest"
-
 	"curfew/broker"
 	"curfew/broker/definitions"
+	"curfew/broker/management/rest"
 	"curfew/broker/operate"
 )
 

@@ -3,10 +3,9 @@ package management
 import (
 	"math"
 
-	"curfew/broker/management/rest"
-
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/management/rest"
 	"curfew/broker/operate"
 	"curfew/broker/operate/messages"
 	"curfew/broker/queue"

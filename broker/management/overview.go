@@ -7,7 +7,6 @@ import (
 
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
-
 	"curfew/broker/operate/admin"
 	"curfew/broker/policy"
 	"curfew/broker/server"

@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"net/http"
 
-	"curfew/broker/management/rest"
-
 	"curfew/broker/amqp"
+	"curfew/broker/management/rest"
 	"curfew/broker/operate"
 	"curfew/broker/operate/messages"
 	"curfew/broker/policy"

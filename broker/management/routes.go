@@ -7,10 +7,9 @@ import (
 
 	"curfew/broker/access"
 	"curfew/broker/management/rest"
-	"curfew/broker/server"
-
 	"curfew/broker/operate"
 	"curfew/broker/operate/admin"
+	"curfew/broker/server"
 )
 
 const (

@@ -3,9 +3,8 @@ package management
 import (
 	"errors"
 
-	"curfew/broker/management/rest"
-
 	"curfew/broker"
+	"curfew/broker/management/rest"
 	"curfew/broker/operate"
 	"curfew/broker/operate/admin"
 )

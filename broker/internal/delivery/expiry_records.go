@@ -1,9 +1,8 @@
 package delivery
 
 import (
-	"curfew/broker/deadline"
-
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/internal/message"
 	"curfew/broker/queue"
 	"curfew/broker/store"

@@ -16,7 +16,6 @@ import (
 
 	"curfew/broker/deadletters"
 	"curfew/cmd/internal/cli"
-
 	"curfew/monitor/audit"
 )
 

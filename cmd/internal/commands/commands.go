@@ -12,7 +12,6 @@ import (
 
 	"curfew/broker/operate"
 	"curfew/cmd/internal/cli"
-
 	"curfew/cmd/internal/node"
 	"curfew/cmd/internal/queues"
 	"curfew/cmd/internal/settings"

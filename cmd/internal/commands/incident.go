@@ -15,9 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/cmd/internal/cli"
-
 	"curfew/cmd/internal/settings"
-
 	"curfew/monitor/incident"
 	"curfew/monitor/printable"
 )

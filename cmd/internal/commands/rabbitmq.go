@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/cmd/internal/cli"
-
 	"curfew/cmd/internal/settings"
 	"curfew/monitor/rabbitmq"
 	"curfew/monitor/rabbitmq/cluster"

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/cmd/internal/cli"
-
 	"curfew/monitor/printable"
 	"curfew/monitor/rabbitmq"
 )

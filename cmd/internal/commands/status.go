@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/cmd/internal/cli"
-
 	"curfew/cmd/internal/node"
 )
 

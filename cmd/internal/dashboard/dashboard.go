@@ -14,7 +14,6 @@ import (
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/letters"
 	"curfew/cmd/internal/dashboard/internal/overview"
-
 	"curfew/cmd/internal/dashboard/internal/topology"
 	"curfew/cmd/internal/dashboard/internal/ui"
 	"curfew/monitor/audit"

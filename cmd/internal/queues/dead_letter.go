@@ -17,7 +17,6 @@ import (
 
 	"curfew/broker/deadletters"
 	"curfew/cmd/internal/cli"
-
 	"curfew/monitor/printable"
 )
 

@@ -16,7 +16,6 @@ import (
 	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/cli"
-
 	"curfew/monitor/printable"
 )
 
