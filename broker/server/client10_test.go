@@ -10,6 +10,7 @@ import (
 	"net"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	amqp10 "github.com/Azure/go-amqp"
@@ -467,6 +468,7 @@ func TestConsumerPriority10(t *testing.T) {
 		low := x.receiver10(s, "/queues/q", nil)
 		high := x.receiver10(s, "/queues/q", &amqp10.ReceiverOptions{Properties: map[string]any{"rabbitmq:priority": int32(5)}})
 		snd := x.sender10(s, "/queues/q")
+		synctest.Wait() // both have given credit
 		require.NoError(t, snd.Send(x.t.Context(), amqp10.NewMessage([]byte("a")), nil))
 		assert.Equal(t, []byte("a"), x.receive10(high).GetData())
 		assert.Nil(t, low.Prefetched())
