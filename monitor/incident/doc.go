@@ -5,7 +5,7 @@
 // dashboard, the metric curfew_incident and the notifications all show these incidents, and judge nothing themselves.
 //
 //	Record ─► tallies ─┐
-//	                   ├─► State ─► Evaluate: findings ─► tracker: incidents ─┬─► List, Verdict: every face
+//	                   ├─► State ─► Evaluate: findings ─► tracker: incidents ─┬─► View, Verdict: every face
 //	Options.Look ──────┘                                      acknowledged? ─┴─► rule ─► delivery ─┬─► log
 //	                                                                                               └─► outbox ─► webhook, Alertmanager, AMQP, shoutrrr
 //
