@@ -43,7 +43,7 @@ var (
 	ErrRefused   = catalog.ErrRefused
 )
 
-// Of package delayed:
+// Of package forward:
 type (
 	DelayedMessage = forward.Message
 )

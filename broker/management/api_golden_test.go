@@ -207,7 +207,7 @@ func TestRabtap(t *testing.T) {
 	has(t, "user", x.ask("GET", "/api/users", nil).list()[0], "tags:list")
 }
 
-// TestTerraform: how cyrilgdn/rabbitmq finds the binding it made (resource_binding.go).
+// TestTerraform: how cyrilgdn/rabbitmq finds the binding it made (rabbitmq/resource_binding.go).
 func TestTerraform(t *testing.T) {
 	x := world(t)
 	made := x.ask("POST", "/api/bindings/%2F/e/x/q/q", `{"source":"x","vhost":"/","destination":"q","destination_type":"queue","routing_key":"#","arguments":{"k":"v"}}`).is(201, "")

@@ -32,7 +32,7 @@ const (
 // Policy is one policy of a virtual host.
 type Policy struct {
 	Name       string     `json:"name"`
-	Pattern    string     `json:"pattern"`  // regular expression, see package pattern
+	Pattern    string     `json:"pattern"`  // regular expression (Pattern)
 	ApplyTo    string     `json:"apply-to"` // one of the above; "" is All
 	Priority   int64      `json:"priority"` // the highest that matches counts
 	Definition Definition `json:"definition"`

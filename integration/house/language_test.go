@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -257,6 +258,31 @@ func TestHolders(t *testing.T) {
 	if len(where) > 1 {
 		t.Errorf("types called Holder: %s: say what is held", strings.Join(where, ", "))
 	}
+}
+
+// TestNamedFiles: a file of Go that a comment sends its reader to is there.
+func TestNamedFiles(t *testing.T) {
+	there := map[string]bool{}
+	for _, f := range allGoFiles(t) {
+		there[path.Base(f.path)] = true
+	}
+	for _, f := range allGoFiles(t) {
+		for _, comment := range f.ast.Comments {
+			for _, match := range namedFile.FindAllStringSubmatch(comment.Text(), -1) {
+				if !there[match[1]] {
+					t.Errorf("%s: %q names %s, and no file is called that", f.path, firstLine(comment.Text()), match[1])
+				}
+			}
+		}
+	}
+}
+
+// namedFile matches the name of a Go file that is not a path, as those of other projects are, nor an ending such as _test.go.
+var namedFile = regexp.MustCompile(`(?:^|[^/\w])([a-z0-9]\w*\.go)\b`)
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
 }
 
 func TestWordsOfANameAreFound(t *testing.T) {

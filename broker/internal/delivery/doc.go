@@ -57,5 +57,5 @@
 //
 // Left to others: which queues are declared, who owns them and how messages are routed
 // (topology), where letters go (forward), what a policy means (policy), messages that are
-// not due yet (delayed).
+// not due yet (forward).
 package delivery

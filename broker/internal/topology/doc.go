@@ -19,7 +19,7 @@
 // and is removed again if it cannot be saved. Deletions take effect at once.
 //
 // A declare and a concurrent change of policies have the same result as one after the other, though
-// patterns are matched with no lock held (policy_matching.go).
+// patterns are matched with no lock held (policies.go).
 //
 // No step holds mu for longer than about half a millisecond, however many exchanges and bindings there are. What takes
 // longer pauses, and others may change the topology meanwhile: routing (route.go), lists of bindings (info.go), the
