@@ -151,7 +151,7 @@ func getQueue(r *request) error {
 
 // deleteQueue deletes a queue; with ?if-at-most=, which RabbitMQ does not have, only if no more messages are deleted with it, dead letters included.
 func deleteQueue(r *request) error {
-	d := operate.QueueDeletion{IfUnused: r.Flag("if-unused"), IfEmpty: r.Flag("if-empty")}
+	d := broker.QueueDeletion{IfUnused: r.Flag("if-unused"), IfEmpty: r.Flag("if-empty")}
 	if query := r.HTTP.URL.Query(); query.Has("if-at-most") { // also with an empty value: a script may have lost the number
 		n, err := strconv.Atoi(query.Get("if-at-most"))
 		if err != nil {

@@ -286,12 +286,9 @@ func MayQueue(o *Access, a Actor, do access.Operation, vhost, name string) bool 
 // ExchangeName names an exchange; "" is the default one.
 type ExchangeName struct{ VHost, Name string }
 
-// QueueDeletion has the conditions under which a queue is not deleted.
-type QueueDeletion = broker.QueueDeletion
-
 // DeleteQueue deletes a queue with its messages, and returns how many were ready. Errors: ErrNotFound, or the broker's: 406 for one that is used,
 // is not empty, or has more messages than d allows.
-func (o Topology) DeleteQueue(_ context.Context, a Actor, at QueueName, d QueueDeletion) (messages int, err error) {
+func (o Topology) DeleteQueue(_ context.Context, a Actor, at QueueName, d broker.QueueDeletion) (messages int, err error) {
 	q, vh, err := o.incarnation(&a, DeleteQueue, at, d.QueueID)
 	if err == nil {
 		messages, err = o.rights(&a, vh).DeleteQueue(vh, Nobody{}, q.Name(), d)

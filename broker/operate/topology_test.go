@@ -103,14 +103,14 @@ func TestOnlyTheQueueThatSomebodySawIsDeleted(t *testing.T) {
 	root, at := s.user("root", access.Administrator), operate.QueueName{VHost: "/", Name: "q"}
 	require.NoError(t, s.b.Accounts.SetPermission(access.Permission{User: "root", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
 	seen := s.q.ID()
-	_, err := s.DeleteQueue(t.Context(), root, at, operate.QueueDeletion{})
+	_, err := s.DeleteQueue(t.Context(), root, at, broker.QueueDeletion{})
 	require.NoError(t, err)
 	for _, isNew := range []bool{true, false} {
 		_, created, err := s.Do(t.Context(), root, admin.DeclareQueue.Op, admin.NewQueue{VHost: "/", Queue: "q", Durable: true}, nil)
 		require.NoError(t, err)
 		require.Equal(t, isNew, created)
 	}
-	_, err = s.DeleteQueue(t.Context(), root, at, operate.QueueDeletion{QueueID: seen})
+	_, err = s.DeleteQueue(t.Context(), root, at, broker.QueueDeletion{QueueID: seen})
 	require.ErrorIs(t, err, operate.ErrNotFound)
 	_, err = s.Queue(t.Context(), root, at)
 	require.NoError(t, err)
@@ -178,10 +178,10 @@ func TestNoMoreMessagesGoThanWereConfirmed(t *testing.T) {
 	require.NoError(t, err, "one of them is unacked")
 	most := 2
 	publish()
-	_, err = s.DeleteQueue(t.Context(), root, at, operate.QueueDeletion{AtMost: &most})
+	_, err = s.DeleteQueue(t.Context(), root, at, broker.QueueDeletion{AtMost: &most})
 	require.ErrorContains(t, err, "has 3 messages and dead letters, more than the 2 that may be deleted")
 	most = 3
-	_, err = s.DeleteQueue(t.Context(), root, at, operate.QueueDeletion{AtMost: &most})
+	_, err = s.DeleteQueue(t.Context(), root, at, broker.QueueDeletion{AtMost: &most})
 	require.NoError(t, err)
 	_, err = s.Queue(t.Context(), root, at)
 	require.ErrorIs(t, err, operate.ErrNotFound)

@@ -55,7 +55,7 @@ var rooms = map[string][]string{
 	"cmd/internal/dashboard/internal/overview": {"broker/operate", "broker/operate/messages", "cmd/internal/dashboard/internal/ui", "monitor", "monitor/changes", "monitor/history", "monitor/incident"},
 	"cmd/internal/dashboard/internal/ui":       {"broker/amqp", "broker/operate", "monitor", "monitor/printable"},
 	"cmd/internal/dashboard/internal/letters":  {"broker/amqp", "broker/deadletters", "broker/operate", "cmd/internal/dashboard/internal/ui", "monitor"},
-	"cmd/internal/dashboard/internal/topology": {"broker/access", "broker/operate", "broker/operate/admin", "cmd/internal/dashboard/internal/ui"}, // of access only values
+	"cmd/internal/dashboard/internal/topology": {"broker", "broker/access", "broker/operate", "broker/operate/admin", "cmd/internal/dashboard/internal/ui"}, // of broker and access only values
 
 	"monitor/rabbitmq":            {"monitor/rabbitmq/cluster", "monitor/rabbitmq/delay", "monitor/rabbitmq/keeper", "monitor/rabbitmq/lease", "monitor/rabbitmq/observe", "monitor/rabbitmq/queuefacts"},
 	"monitor/rabbitmq/cluster":    {"monitor/rabbitmq/queuefacts"},

@@ -396,10 +396,10 @@ func (c *call) delete(path string) {
 
 func (c *call) deleteQueue(name string) error {
 	if aside := name + policy.DeferredSuffix; c.vh.Queues.Has(aside) {
-		if _, err := c.Operations.DeleteQueue(c.r.Context(), c.actor, operate.QueueName{VHost: vhostName, Name: aside}, operate.QueueDeletion{}); err != nil {
+		if _, err := c.Operations.DeleteQueue(c.r.Context(), c.actor, operate.QueueName{VHost: vhostName, Name: aside}, broker.QueueDeletion{}); err != nil {
 			return err
 		}
 	}
-	_, err := c.Operations.DeleteQueue(c.r.Context(), c.actor, operate.QueueName{VHost: vhostName, Name: name}, operate.QueueDeletion{})
+	_, err := c.Operations.DeleteQueue(c.r.Context(), c.actor, operate.QueueName{VHost: vhostName, Name: name}, broker.QueueDeletion{})
 	return err
 }

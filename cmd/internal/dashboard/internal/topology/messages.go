@@ -9,6 +9,7 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
+	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
@@ -131,7 +132,7 @@ const maxBody = 64 << 10
 
 // after is what becomes of a message once the page has it.
 var after = map[string]operate.GetRequest{
-	"requeue": {After: operate.Requeue}, "reject": {After: operate.Reject}, "ack": {NoAck: true},
+	"requeue": {After: broker.PutBack}, "reject": {After: broker.Reject}, "ack": {NoAck: true},
 }
 
 func (p Pages) get(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
@@ -147,7 +148,7 @@ func (p Pages) get(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		return
 	}
 	request.Queue, request.Count = ui.Named(r.PostForm), 1
-	err = p.Operations.Get(r.Context(), v.Actor(), request, func(d *operate.Delivery) {
+	err = p.Operations.Get(r.Context(), v.Actor(), request, func(d *broker.Delivery) {
 		m := &d.Message
 		page.Got = &got{Exchange: string(m.Exchange), RoutingKey: string(m.RoutingKey), Redelivered: d.Redelivered, Left: d.Ready, Bytes: len(m.Body)}
 		if properties, err := operate.ParseProperties(m.Properties); err == nil {
@@ -161,7 +162,7 @@ func (p Pages) get(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		page.Form.Again(p.Site, w, r, v, getMessage, err, page)
 		return
 	}
-	page.Asked, page.Requeued = true, request.After == operate.Requeue && !request.NoAck
+	page.Asked, page.Requeued = true, request.After == broker.PutBack && !request.NoAck
 	p.Site.Show(w, r, http.StatusOK, v, getMessage, page)
 }
 

@@ -8,6 +8,7 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
+	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
@@ -48,7 +49,7 @@ func (p Pages) deleteQueue(w http.ResponseWriter, r *http.Request, v ui.Visitor)
 	asked, _ := f.Value("asked", operate.Number).(int64)
 	most := int(asked)
 	if most == 0 || f.Confirmed(strconv.Itoa(most)) {
-		_, err = p.Operations.DeleteQueue(r.Context(), v.Actor(), ui.Named(f.Values), operate.QueueDeletion{
+		_, err = p.Operations.DeleteQueue(r.Context(), v.Actor(), ui.Named(f.Values), broker.QueueDeletion{
 			QueueID: id, IfUnused: f.Checked("if_unused"), IfEmpty: f.Checked("if_empty"), AtMost: &most,
 		})
 	}
