@@ -26,6 +26,7 @@ type browser struct {
 	*testing.T
 	ctx  context.Context
 	base string
+	axe  string // the checker that looks at each page, if it shall
 
 	mu       sync.Mutex
 	messages []string // of the console, among them what the Content-Security-Policy refused
