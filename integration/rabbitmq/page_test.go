@@ -143,8 +143,7 @@ func TestPageNamesTheRightsInRedis(t *testing.T) {
 	group := lease.NewGroup(client, lease.Space{VHost: "/"}, "one")
 	_, err = group.Beat(t.Context(), "report")
 	check(t, err)
-	check(t, group.LetGo(t.Context(), "q", "harm"))
-	_, err = group.Allow(t.Context(), "q")
+	_, err = group.SetPause(t.Context(), lease.Paused)
 	check(t, err)
 	check(t, group.Leave(t.Context()))
 

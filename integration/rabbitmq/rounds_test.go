@@ -587,7 +587,7 @@ func (r *round) changePolicy() {
 		r.policy["max-length"] = 100_000
 		r.day.scrambles = true // it is given back and taken again: one message in 60 was seen before others (3.10.8)
 		r.setPolicy()
-		eventually(r.t, answerLimit, "the queue to be let go", func() bool {
+		eventually(r.t, answerLimit, "the queue to be given up", func() bool {
 			return slices.ContainsFunc(r.keepers, func(k *replica) bool { return k.queue(r.queue).State == "refused" })
 		})
 		r.policy = before

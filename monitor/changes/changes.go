@@ -21,7 +21,6 @@ type Options struct {
 
 // RabbitMQ is a RabbitMQ whose deadlines are kept. *rabbitmq.Primary is one.
 type RabbitMQ interface {
-	Allow(ctx context.Context, queue string) error
 	Pause(ctx context.Context) error
 	Resume(ctx context.Context) error
 }
@@ -130,20 +129,9 @@ var (
 	})
 )
 
-// Kept names a queue that is to be kept again.
-type Kept struct {
-	Queue string `json:"queue" need:"key"`
-}
-
-// AllowQueue lets a queue be kept again that Curfew let go. PauseRabbitMQ has all queues of the RabbitMQ given back until ResumeRabbitMQ. Errors:
+// PauseRabbitMQ has all queues of the RabbitMQ given back until ResumeRabbitMQ. Errors:
 // *operate.MissingRole, *operate.Missing, *operate.Unavailable.
 var (
-	AllowQueue = define(operate.Op{
-		Name: "allow_queue", Title: "Let a queue be kept again that was let go", Text: "404: the queue was not let go. " + onlyRabbitMQ, Routes: []string{"POST /api/curfew/rabbitmq/allow"},
-	}, func(ctx context.Context, o *Options, c *operate.Call, q Kept) (Kept, error) {
-		c.At.Name = q.Queue
-		return q, o.change(func(r RabbitMQ) error { return r.Allow(ctx, q.Queue) })
-	})
 	PauseRabbitMQ = define(operate.Op{
 		Name: "pause_rabbitmq", Title: "Give back all that is held, and keep no queue until that is resumed", Text: onlyRabbitMQ, Routes: []string{"POST /api/curfew/rabbitmq/pause"},
 	}, func(ctx context.Context, o *Options, _ *operate.Call, _ operate.None) (none operate.None, err error) {
@@ -164,7 +152,7 @@ func (o *Options) change(change func(RabbitMQ) error) error {
 		return &operate.Missing{Reason: "this Curfew does not run beside a RabbitMQ"}
 	}
 	switch err := change(o.RabbitMQ); {
-	case errors.Is(err, rabbitmq.ErrNotLetGo), errors.Is(err, rabbitmq.ErrNotPaused):
+	case errors.Is(err, rabbitmq.ErrNotPaused):
 		return &operate.Missing{Reason: err.Error()}
 	case err != nil:
 		return &operate.Unavailable{Err: err}

@@ -20,9 +20,8 @@ import (
 // fakeRabbitMQ answers as a test says.
 type fakeRabbitMQ struct{ err error }
 
-func (f *fakeRabbitMQ) Allow(context.Context, string) error { return f.err }
-func (f *fakeRabbitMQ) Pause(context.Context) error         { return f.err }
-func (f *fakeRabbitMQ) Resume(context.Context) error        { return f.err }
+func (f *fakeRabbitMQ) Pause(context.Context) error  { return f.err }
+func (f *fakeRabbitMQ) Resume(context.Context) error { return f.err }
 
 // site is what a test changes, with what was recorded.
 type site struct {
@@ -70,11 +69,7 @@ var calls = []struct {
 		_, err := do(s, by, changes.PauseRabbitMQ, operate.None{})
 		return err
 	}},
-	{"resume_rabbitmq", func(s *site, by operate.Actor) error {
-		_, err := do(s, by, changes.ResumeRabbitMQ, operate.None{})
-		return err
-	}},
-	{"allow_queue", func(s *site, by operate.Actor) error { return s.allow(by) }},
+	{"resume_rabbitmq", func(s *site, by operate.Actor) error { return s.resume(by) }},
 }
 
 func do[Q, R any](s *site, by operate.Actor, op operate.Typed[Q, R], request Q) (R, error) {
@@ -95,8 +90,8 @@ func (s *site) acknowledge(by operate.Actor, id, duration string) error {
 	return err
 }
 
-func (s *site) allow(by operate.Actor) error {
-	_, err := do(s, by, changes.AllowQueue, changes.Kept{Queue: "orders"})
+func (s *site) resume(by operate.Actor) error {
+	_, err := do(s, by, changes.ResumeRabbitMQ, operate.None{})
 	return err
 }
 
@@ -137,8 +132,6 @@ func TestRecords(t *testing.T) {
 	require.Contains(t, s.last().Detail, "maintenance "+made.ID)
 	require.NoError(t, s.endWindow(by, made.ID))
 	require.Equal(t, "maintenance_ended "+made.ID, s.last().Detail)
-	require.NoError(t, s.allow(by))
-	require.Equal(t, operate.QueueName{Name: "orders"}, s.last().At)
 
 	failed := func(err error, kind any) {
 		t.Helper()
@@ -153,17 +146,17 @@ func TestRecords(t *testing.T) {
 	failed(s.endWindow(by, made.ID), new(*operate.Missing))
 	failed(s.acknowledge(by, "none", ""), new(*operate.Missing))
 	failed(s.acknowledge(by, "none", "long"), new(*operate.Wrong))
-	s.rabbitmq.err = rabbitmq.ErrNotLetGo
-	failed(s.allow(by), new(*operate.Missing))
+	s.rabbitmq.err = rabbitmq.ErrNotPaused
+	failed(s.resume(by), new(*operate.Missing))
 	s.rabbitmq.err = errors.New("no Redis")
-	failed(s.allow(by), new(*operate.Unavailable))
+	failed(s.resume(by), new(*operate.Unavailable))
 	require.ErrorIs(t, s.endWindow(by, made.ID), operate.ErrNotFound)
 }
 
-// TestNothingToChange: without a RabbitMQ there is no queue to allow.
+// TestNothingToChange: without a RabbitMQ there is nothing to resume.
 func TestNothingToChange(t *testing.T) {
 	c := changes.New(changes.Options{Recorder: operate.NewRecorder(operate.RecorderOptions{})})
 	by := operate.Actor{Name: "ann", Tags: []string{access.Administrator}}
-	_, err := changes.Do(t.Context(), c, by, changes.AllowQueue, changes.Kept{Queue: "q"})
+	_, err := changes.Do(t.Context(), c, by, changes.ResumeRabbitMQ, operate.None{})
 	require.ErrorIs(t, err, operate.ErrNotFound)
 }

@@ -13,7 +13,7 @@ import (
 
 // Condition is something that is wrong at the moment. Its zero value is none.
 type Condition struct {
-	Name     string // a fixed word: redis, identity, inventory, statistics, not_kept, let_go, stranded, shared, paused, or that of a delay.Trouble
+	Name     string // a fixed word: redis, identity, inventory, statistics, not_kept, stranded, shared, paused, or that of a delay.Trouble
 	Affected string // the queue; "": all
 	Reason   string // sentences for an operator, with what to do
 }
@@ -37,7 +37,7 @@ func (p *Primary) conditions(rows []Queue) (all []Condition) {
 				Reason: fmt.Sprintf("Redis has not answered for %s: queues already kept stay kept; no new ones are taken over (%s)", ago(f.since), f.err)})
 		}
 	}
-	if p.group.paused() {
+	if p.group.isPaused() {
 		all = append(all, Condition{Name: "paused", Reason: "an operator has paused everything: no queue is kept. Resume: curfew rabbitmq resume"})
 	}
 	p.mu.Lock()
@@ -73,8 +73,6 @@ func (q *Queue) conditions() (all []Condition) {
 	}
 	switch {
 	case q.State == pausedCode:
-	case q.State == "let_go":
-		add("let_go", sentence("let go of until an operator allows it", q.Reason))
 	case q.NotKeptSince != 0 && time.Since(time.UnixMilli(q.NotKeptSince)) >= wantedFor:
 		add("not_kept", sentence(strings.ReplaceAll(q.State, "_", " "), q.Reason))
 	case q.Stranded > 0:

@@ -10,9 +10,9 @@
 //
 //	            a rule says keep, and nothing prevents it
 //	observed ◄──────────────────────────────────────────────► a keeper runs, or waits for the lease
-//	    │        a policy was set, a limit was reached, ...         │ keeping does harm
-//	    │                                                           ▼
-//	    └── the queue is gone: forgotten                      let go, until an operator allows it (Allow)
+//	    │        a policy was set, ...; an operator pauses everything (Pause)
+//	    │
+//	    └── the queue is gone: forgotten
 //
 // A new inventory is taken when RabbitMQ reports a change, three times in the 18 s after that, and every 30 s; where RabbitMQ reports no changes, every 5 s.
 // cluster.Decide decides on each queue in it. A keeper that ends is started again, with pauses that grow to a minute.
@@ -24,8 +24,8 @@
 // seconds. When another Curfew joins, those that have more than their share give one queue back each second. One Curfew
 // observes for all, with a lease for that, since all of them would see the same.
 //
-// Redis also records which queues were let go of, so that no other Curfew keeps a queue where keeping did harm, and what
-// each Curfew reports about the queues that it keeps or observes (report.go). Every Curfew shows all queues, but its metrics
+// Redis also records whether an operator has paused everything, and what each Curfew reports about the queues that it keeps or
+// observes (report.go). Every Curfew shows all queues, but its metrics
 // are only about its own, so that they can be added up. The keys name the virtual host by an identity that RabbitMQ keeps, so
 // nothing is written to Redis before RabbitMQ was reached once (join_group.go).
 //

@@ -3,7 +3,6 @@ package rabbitmq
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -34,7 +33,7 @@ type group struct {
 	members   []string
 	reports   []report  // of the others
 	since     time.Time // when the members last changed
-	letGo     map[string]string
+	paused    bool
 	seenUntil map[string]time.Time // by queue: when another one last held all messages, at least
 	wanted    int                  // queues that may be kept
 	taken     map[*turn]struct{}   // leases that are held here, or being tried for
@@ -75,21 +74,14 @@ func (g *group) surplus() int {
 	return len(g.taken) - g.shareLocked()
 }
 
-// see takes in the result of a beat. It reports whether Redis has begun to answer again, or has stopped, and which queues
-// nobody may keep although Redis has lost the reason: no operator has allowed them.
-func (g *group) see(v lease.View, err error) (news bool, lost map[string]string) {
+// see takes in the result of a beat. It reports whether Redis has begun to answer again, or has stopped; whether an operator has paused or
+// resumed everything since the last beat; and whether Redis has lost that everything is paused.
+func (g *group) see(v lease.View, err error) (news, turned, lost bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	news = g.failing.note(err)
 	if err != nil {
-		return news, nil
-	}
-	lost = map[string]string{}
-	for queue, reason := range g.letGo {
-		_, listed := v.LetGo[queue]
-		if _, allowed := v.Allowed[queue]; !listed && !allowed {
-			lost[queue] = reason
-		}
+		return news, false, false
 	}
 	if !slices.Equal(v.Members, g.members) {
 		g.members, g.since = v.Members, time.Now()
@@ -97,40 +89,29 @@ func (g *group) see(v lease.View, err error) (news bool, lost map[string]string)
 			t.unwanted = false
 		}
 	}
-	g.letGo, g.reports = make(map[string]string), readReports(v.Reports)
+	g.reports = readReports(v.Reports)
 	g.noteSeenLocked()
-	maps.Copy(g.letGo, v.LetGo)
-	maps.Copy(g.letGo, lost)
-	return news, lost
-}
-
-// letGoFor returns why nobody may keep a queue; "": no reason.
-func (g *group) letGoFor(queue string) string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if why := g.letGo[everyQueue]; why != "" {
-		return why
+	if v.Pause == "" {
+		return news, false, g.paused
 	}
-	return g.letGo[queue]
+	was := g.paused
+	g.paused = v.Pause == lease.Paused
+	return news, g.paused != was, false
 }
 
-// setPaused has nobody keep anything, or ends that. It reports whether that is news to this Curfew.
-func (g *group) setPaused(why string) (news bool) {
+// setPaused has nobody keep anything, or ends that. It reports whether that was so before.
+func (g *group) setPaused(paused bool) (was bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if news = g.letGo[everyQueue] != why; why == "" {
-		delete(g.letGo, everyQueue)
-	} else if news {
-		g.letGo[everyQueue] = why
-	}
-	return news
+	was, g.paused = g.paused, paused
+	return was
 }
 
-// paused reports whether nobody keeps anything.
-func (g *group) paused() bool {
+// isPaused reports whether nobody keeps anything.
+func (g *group) isPaused() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.letGo[everyQueue] != ""
+	return g.paused
 }
 
 // trouble returns why leases cannot be renewed or taken; without an error they can.
@@ -251,15 +232,21 @@ func (p *Primary) beat(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	news, lost := p.group.see(v, err)
+	news, turned, lost := p.group.see(v, err)
 	switch {
 	case news && err != nil:
 		p.log.Warn("Redis does not answer: queues already kept stay kept; no new ones are taken over", zap.Error(err))
 	case news:
 		p.log.Info("Redis answers again")
 	}
-	if err == nil && shared != nil {
-		p.exchangeLetGo(ctx, v, lost)
+	if turned {
+		deadline.Wake(p.looks)
+	}
+	if !lost || shared == nil {
+		return
+	}
+	if _, err := shared.SetPause(ctx, lease.Paused); err != nil {
+		p.log.Warn("cannot tell the others that everything is paused", zap.Error(err))
 	}
 }
 
@@ -297,12 +284,8 @@ func (p *Primary) leaveGroup() {
 	}
 }
 
-const (
-	// everyQueue stands for all queues among those that were let go of. No queue has this name.
-	everyQueue = ""
-	// pausedCode is the state of a queue that is not kept since an operator has paused everything.
-	pausedCode = "paused"
-)
+// pausedCode is the state of a queue that is not kept since an operator has paused everything.
+const pausedCode = "paused"
 
 // ErrNotPaused: there is nothing to resume.
 var ErrNotPaused = errors.New("nothing is paused")
@@ -313,38 +296,33 @@ var errNotJoined = errors.New("it is not known yet which cluster this is")
 // Pause has every Curfew of the virtual host give back everything in order, and keep nothing until Resume. Observing goes on, since it touches
 // no message. Redis remembers that; without Redis, it lasts until this Curfew ends. Calling it again does no harm.
 func (p *Primary) Pause(ctx context.Context) error {
-	const why = pausedCode + " An operator has paused everything."
-	if p.redis != nil {
-		shared := p.group.shared()
-		if shared == nil {
-			return errNotJoined
-		}
-		if err := shared.LetGo(ctx, everyQueue, why); err != nil {
-			return err
-		}
-	}
-	p.group.setPaused(why)
-	deadline.Wake(p.looks)
-	return nil
+	_, err := p.turn(ctx, lease.Paused)
+	return err
 }
 
 // Resume ends Pause, for every Curfew. Error: ErrNotPaused, or that Redis does not answer.
 func (p *Primary) Resume(ctx context.Context) error {
-	was := p.group.setPaused("")
+	last, err := p.turn(ctx, lease.Resumed)
+	if err == nil && last != lease.Paused {
+		return ErrNotPaused
+	}
+	return err
+}
+
+// turn pauses or resumes everything, and returns which of them was last done.
+func (p *Primary) turn(ctx context.Context, to lease.Pause) (last lease.Pause, err error) {
 	if p.redis != nil {
 		shared := p.group.shared()
 		if shared == nil {
-			return errNotJoined
+			return "", errNotJoined
 		}
-		listed, err := shared.Allow(ctx, everyQueue)
-		if err != nil {
-			return err
+		if last, err = shared.SetPause(ctx, to); err != nil {
+			return "", err
 		}
-		was = was || listed
 	}
-	if !was {
-		return ErrNotPaused
+	if p.group.setPaused(to == lease.Paused) {
+		last = lease.Paused
 	}
 	deadline.Wake(p.looks)
-	return nil
+	return last, nil
 }

@@ -1,7 +1,6 @@
 package rabbitmq
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,7 +12,6 @@ import (
 
 	"curfew/integration/testenv"
 	"curfew/monitor/rabbitmq/cluster"
-	"curfew/monitor/rabbitmq/keeper"
 )
 
 const patience = 2 * time.Minute
@@ -97,75 +95,6 @@ func TestUnwantedQueues(t *testing.T) {
 		}
 		return time.Since(since) > settledAfter+yieldPause+time.Second // an offer, and taking back what is not wanted
 	})
-}
-
-// TestLetGoIsKnownToAll: no Curfew keeps a queue again where keeping did harm, until an operator allows it at any of them.
-func TestLetGoIsKnownToAll(t *testing.T) {
-	t.Parallel()
-	server := testenv.StartRedis(t)
-	rabbitmq := newFakeRabbitMQ(t)
-	rabbitmq.declare("keep-0")
-	a := newRunning(t, rabbitmq, "a", server.Client).start()
-	eventually(t, "the queue at a", func() bool { return len(a.kept()) == 1 })
-	b := newRunning(t, rabbitmq, "b", server.Client).start()
-	a.keeper("keep-0").change(func(s *keeper.Status) {
-		s.State, s.Code, s.Reason, s.NeedsOperator = keeper.Refused, keeper.DeliveryLimit, "a quarter is spent", true
-	})
-	eventually(t, "b to know", func() bool { return b.row("keep-0").State == "let_go" })
-	require.Equal(t, "delivery_limit", b.row("keep-0").Code)
-	require.Equal(t, "a quarter is spent", b.row("keep-0").Reason)
-	a.stop()
-	require.Never(t, func() bool { return len(b.kept()) > 0 }, 5*time.Second, 50*time.Millisecond)
-	require.NoError(t, b.Allow(context.Background(), "keep-0"))
-	eventually(t, "b to keep it", func() bool { return len(b.kept()) == 1 })
-	require.ErrorIs(t, b.Allow(context.Background(), "keep-0"), ErrNotLetGo)
-}
-
-// TestLetGoOutlivesRedis: a Redis that has lost its data is not an operator who allows a queue.
-func TestLetGoOutlivesRedis(t *testing.T) {
-	t.Parallel()
-	server := testenv.StartRedis(t)
-	rabbitmq := newFakeRabbitMQ(t)
-	rabbitmq.declare("keep-0")
-	a := newRunning(t, rabbitmq, "a", server.Client).start()
-	eventually(t, "the queue at a", func() bool { return len(a.kept()) == 1 })
-	b := newRunning(t, rabbitmq, "b", server.Client).start()
-	a.keeper("keep-0").change(func(s *keeper.Status) {
-		s.State, s.Code, s.Reason, s.NeedsOperator = keeper.Refused, keeper.Harm, "it came again", true
-	})
-	eventually(t, "b to know", func() bool { return b.row("keep-0").State == "let_go" })
-	for range 2 {
-		require.NoError(t, server.Client.FlushAll(t.Context()).Err())
-		require.Never(t, func() bool { return len(a.kept())+len(b.kept()) > 0 }, 4*time.Second, 20*time.Millisecond)
-		a.stop() // the second time only b remembers
-	}
-	require.Equal(t, "it came again", b.row("keep-0").Reason)
-	require.NoError(t, b.Allow(context.Background(), "keep-0"))
-	eventually(t, "b to keep it", func() bool { return len(b.kept()) == 1 })
-}
-
-// TestAllowedElsewhere: the keeper that let a queue go keeps it again when an operator allows it at another Curfew.
-func TestAllowedElsewhere(t *testing.T) {
-	t.Parallel()
-	server := testenv.StartRedis(t)
-	rabbitmq := newFakeRabbitMQ(t)
-	rabbitmq.declare("keep-0")
-	a := newRunning(t, rabbitmq, "a", server.Client).start()
-	eventually(t, "the queue at a", func() bool { return len(a.kept()) == 1 })
-	b := newRunning(t, rabbitmq, "b", server.Client).start()
-	a.keeper("keep-0").change(func(s *keeper.Status) {
-		s.State, s.Code, s.Reason, s.NeedsOperator = keeper.Refused, keeper.Harm, "it came again", true
-	})
-	eventually(t, "b to know", func() bool { return b.row("keep-0").State == "let_go" })
-	eventually(t, "a to know that b knows", func() bool {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.Primary.mu.Lock()
-		defer a.Primary.mu.Unlock()
-		return a.queues["keep-0"].listed
-	})
-	require.NoError(t, b.Allow(context.Background(), "keep-0"))
-	eventually(t, "one to keep it", func() bool { return len(a.kept())+len(b.kept()) == 1 })
 }
 
 // TestRedisAwayAtTheStart: nothing is taken while Redis does not answer, and health says so.

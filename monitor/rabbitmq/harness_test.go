@@ -234,10 +234,6 @@ func (k *fakeKeeper) Status() keeper.Status {
 	return k.status
 }
 
-func (k *fakeKeeper) Allow() {
-	k.change(func(s *keeper.Status) { s.State, s.Reason, s.NeedsOperator = keeper.Observing, "allowed", false })
-}
-
 func (k *fakeKeeper) PendingBefore(until []deadline.Instant, out []int64) []int64 {
 	for range until {
 		out = append(out, int64(k.Status().Held))

@@ -173,20 +173,20 @@ func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup, x *t
 		k.decideLocked(q, p.inventory.Server, limited && k.stop == nil && x.tapped(p.inventory, q))
 		k.lookForStrandedLocked(q)
 	}
-	wanted := 0
+	paused, wanted := p.group.isPaused(), 0
 	for name, k := range p.queues {
 		if !found[name] {
 			k.stopLocked(nil)
 			delete(p.queues, name)
 			continue
 		}
-		if k.decision.Verdict == cluster.Kept && k.letGo == "" {
+		if k.decision.Verdict == cluster.Kept && !paused {
 			wanted++
 		}
 	}
 	p.group.setWanted(wanted)
 	for _, k := range p.queues {
-		k.startOrStopLocked(ctx, running)
+		k.startOrStopLocked(ctx, running, paused)
 	}
 }
 
@@ -201,12 +201,6 @@ func (q *queue) decideLocked(found *cluster.Queue, s cluster.Server, exact bool)
 	q.noteSharedLocked(found)
 	d := cluster.Decide(found, q.rule, s, q.p.seen.known(q.name), exact)
 	now := time.Now()
-	q.noteLetGoLocked()
-	if q.letGo = q.letGoHere; q.letGo == "" {
-		q.letGo = q.p.group.letGoFor(q.name)
-	} else if q.stop != nil {
-		q.letGo = "" // the keeper says so itself
-	}
 	if q.stop != nil {
 		switch d.Code {
 		case cluster.TooMany, cluster.NotRunning, cluster.FewDeadlines:
@@ -241,8 +235,8 @@ func (q *queue) factsChangedLocked() {
 }
 
 // startOrStopLocked runs a keeper if the queue is to be kept, and none otherwise.
-func (q *queue) startOrStopLocked(ctx context.Context, running *sync.WaitGroup) {
-	wanted := q.decision.Verdict == cluster.Kept && q.letGo == ""
+func (q *queue) startOrStopLocked(ctx context.Context, running *sync.WaitGroup, paused bool) {
+	wanted := q.decision.Verdict == cluster.Kept && !paused
 	if wanted && q.stop == nil {
 		q.startLocked(ctx, running)
 	} else if !wanted {

@@ -17,7 +17,7 @@ const (
 
 var (
 	queuesDesc  = prometheus.NewDesc("curfew_rabbitmq_queues", "Watched queues by mode and state. A kept queue counts on the Curfew that has its lease.", []string{"mode", "state"}, nil)
-	notKeptDesc = prometheus.NewDesc("curfew_rabbitmq_queue_not_kept", "1 for a queue that a rule wants kept, and that is refused, was let go of, has not been kept for 10 s, or has messages that nobody can take (stranded).", []string{"vhost", "queue", "reason"}, nil)
+	notKeptDesc = prometheus.NewDesc("curfew_rabbitmq_queue_not_kept", "1 for a queue that a rule wants kept, and that is refused, has not been kept for 10 s, or has messages that nobody can take (stranded).", []string{"vhost", "queue", "reason"}, nil)
 	heldDesc    = prometheus.NewDesc("curfew_rabbitmq_held_messages", "Messages that the keeper of a queue holds.", []string{"vhost", "queue"}, nil)
 	bytesDesc   = prometheus.NewDesc("curfew_rabbitmq_held_bytes", "Bodies of the messages that the keeper of a queue holds. RabbitMQ has them.", []string{"vhost", "queue"}, nil)
 	intendDesc  = prometheus.NewDesc("curfew_rabbitmq_expiry_intended", "1 for a queue that a rule wants kept because its messages are meant to expire: an expiry is not a miss. On every Curfew.", []string{"vhost", "queue"}, nil)

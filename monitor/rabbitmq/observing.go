@@ -135,7 +135,7 @@ func (w *watch) show(ctx context.Context, i *cluster.Inventory, x *topology) {
 		q := &i.Queues[at]
 		if rule, watched := p.watch.Rule(p.vhost(), q.VHost, q.Name); watched && rule.Mode != cluster.Off {
 			k := p.queues[q.Name]
-			v.Observed[q.Name] = k == nil || k.decision.Verdict != cluster.Kept || p.group.letGoFor(q.Name) != ""
+			v.Observed[q.Name] = k == nil || k.decision.Verdict != cluster.Kept || p.group.isPaused()
 		}
 	}
 	if w.observer != nil {

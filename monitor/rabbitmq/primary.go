@@ -97,7 +97,6 @@ type queueKeeper interface {
 	Run(ctx context.Context) error
 	Status() keeper.Status
 	PendingBefore(until []deadline.Instant, out []int64) []int64
-	Allow()
 }
 
 // observer is an *observe.Observer, or one of a test.
@@ -150,7 +149,7 @@ func newPrimary(o Options, rabbitmq source) *Primary {
 	p.newKeeper = func(o keeper.Options) (queueKeeper, error) { return keeper.New(o) }
 	p.newDelay = func(o delay.Options) (queueKeeper, error) { return delay.New(o) }
 	p.newWatch = func(w observe.Options) observer { return observe.New(w) }
-	p.group = &group{members: []string{p.name}, since: p.started, taken: make(map[*turn]struct{}), letGo: make(map[string]string), seenUntil: make(map[string]time.Time)}
+	p.group = &group{members: []string{p.name}, since: p.started, taken: make(map[*turn]struct{}), seenUntil: make(map[string]time.Time)}
 	p.observing.p = p
 	return p
 }

@@ -2,7 +2,6 @@ package rabbitmq
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,8 +29,6 @@ const (
 	factsAge     = time.Second
 	// stopTimeout is for giving everything back at the end, before the process is ended for good.
 	stopTimeout = 8 * time.Second
-	// allowTakes is the time that a keeper has to take in that it may keep the queue again.
-	allowTakes = 5 * time.Second
 	// eventsAtOnce bounds the events that wait for a keeper. It finds out what was dropped when it looks at the queue.
 	eventsAtOnce = 16
 	// The numbers of kept queues in expiries begin at keptNumbers, those of the nth observer at n times observedNumbers.
@@ -59,9 +56,6 @@ type queue struct {
 	facts      keeper.Facts
 	listedAt   time.Time // when RabbitMQ's list last showed who consumes
 	kind       queuefacts.Type
-	letGo      string                  // why nobody may keep it; "" is nothing
-	letGoHere  string                  // the same, if a keeper of this Curfew let it go
-	allowedAt  time.Time               // when an operator last allowed it
 	unknownAt  time.Time               // since when it cannot be known how it is declared
 	stop       context.CancelCauseFunc // nil: no keeper is to run
 	ended      chan struct{}           // closed when the last one has
@@ -69,7 +63,6 @@ type queue struct {
 	end        context.CancelFunc      // ends the keeper; another one follows unless stop was called
 	yielding   bool                    // the keeper ends so that another Curfew can take the queue
 	stranded   stranded
-	listed     bool      // all Curfews know that this one let it go
 	sharedWith string    // another Curfew that consumes from it
 	sharedAt   time.Time // since when
 
@@ -119,7 +112,6 @@ func (q *queue) startLocked(ctx context.Context, running *sync.WaitGroup) {
 // stopLocked ends the keeper, which gives everything back first. Its cause is nil, or a *keeper.NotWanted.
 func (q *queue) stopLocked(cause error) {
 	if q.stop != nil {
-		q.noteLetGoLocked()
 		q.stop(cause)
 		q.stop = nil
 	}
@@ -170,11 +162,7 @@ func (q *queue) runKeeper(ctx context.Context) error {
 	q.counted = keeper.Counts{}
 	q.counting.Unlock()
 	q.p.mu.Unlock()
-	err = k.Run(ctx)
-	q.p.mu.Lock()
-	defer q.p.mu.Unlock()
-	q.noteLetGoLocked()
-	return err
+	return k.Run(ctx)
 }
 
 // newKeeper makes the keeper for the queue's mode.
@@ -212,24 +200,6 @@ func (q *queue) asideSince(since time.Time) int64 {
 		return -1
 	}
 	return found.Delayed
-}
-
-// noteLetGoLocked remembers that the keeper let the queue go, so that no other one begins until an operator allows it.
-func (q *queue) noteLetGoLocked() {
-	if q.keeper == nil {
-		return
-	}
-	if s := q.keeper.Status(); s.NeedsOperator && time.Since(q.allowedAt) > allowTakes {
-		q.letGoHere = string(s.Code) + " " + s.Reason
-	}
-}
-
-// allowLocked has the queue kept again.
-func (q *queue) allowLocked() {
-	q.letGoHere, q.listed, q.allowedAt = "", false, time.Now()
-	if q.keeper != nil {
-		q.keeper.Allow()
-	}
 }
 
 // yielded reports, once, whether the keeper ended so that another Curfew could take the queue.
@@ -361,67 +331,4 @@ func (q *queue) unkeptSince() int64 {
 		return time.Now().UnixMilli()
 	}
 	return q.unkept.UnixMilli()
-}
-
-// exchangeLetGo tells the others which queues this Curfew has let go of, and those of which Redis has lost that (letGo).
-// It keeps those again that an operator has allowed elsewhere.
-func (p *Primary) exchangeLetGo(ctx context.Context, v lease.View, letGo map[string]string) {
-	changed := false
-	p.mu.Lock()
-	for name, q := range p.queues {
-		q.noteLetGoLocked()
-		_, listed := v.LetGo[name]
-		_, allowed := v.Allowed[name]
-		switch {
-		case q.letGoHere == "":
-			changed = changed || q.letGo != p.group.letGoFor(name) && letGo[name] == ""
-		case listed:
-			q.listed = true
-		case q.listed && allowed:
-			q.allowLocked()
-			changed = true
-		default:
-			letGo[name] = q.letGoHere
-		}
-	}
-	p.mu.Unlock()
-	if changed {
-		deadline.Wake(p.looks)
-	}
-	for name, reason := range letGo {
-		if err := p.group.shared().LetGo(ctx, name, reason); err != nil {
-			p.log.Warn("cannot tell the others that a queue was let go of", zap.String("queue", name), zap.Error(err))
-		}
-	}
-}
-
-// ErrNotLetGo: there is nothing to allow.
-var ErrNotLetGo = errors.New("the queue was not let go of")
-
-// Allow keeps a queue again that was let go of, whichever Curfew let it go.
-func (p *Primary) Allow(ctx context.Context, name string) error {
-	p.mu.Lock()
-	q := p.queues[name]
-	if q != nil {
-		q.noteLetGoLocked()
-	}
-	was := q != nil && q.letGoHere != ""
-	p.mu.Unlock()
-	if shared := p.group.shared(); shared != nil {
-		listed, err := shared.Allow(ctx, name)
-		if err != nil {
-			return err
-		}
-		was = was || listed
-	}
-	if !was {
-		return ErrNotLetGo
-	}
-	if q != nil {
-		p.mu.Lock()
-		q.allowLocked()
-		p.mu.Unlock()
-	}
-	deadline.Wake(p.looks)
-	return nil
 }

@@ -118,33 +118,25 @@ func TestConsumersAreToldOf(t *testing.T) {
 	})
 }
 
-// TestLetGoAlone: without Redis, a queue that was let go of is not kept again until an operator allows it.
-func TestLetGoAlone(t *testing.T) {
+// TestRefusedByTheKeeper: a queue that its keeper refuses is not kept, with the keeper's reason, until the keeper takes it again.
+func TestRefusedByTheKeeper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)
 		rabbitmq.declare("keep-a")
 		r := newRunning(t, rabbitmq, "one", nil).start()
 		time.Sleep(time.Second)
-		require.ErrorIs(t, r.Allow(t.Context(), "keep-a"), ErrNotLetGo)
 		r.keeper("keep-a").change(func(s *keeper.Status) {
-			s.State, s.Code, s.Reason, s.NeedsOperator = keeper.Refused, keeper.Harm, "20 of 30 messages came again", true
+			s.State, s.Code, s.Reason = keeper.Refused, keeper.DeliveryLimit, "a quarter is spent"
 			s.Counts.Releases, s.LastRelease = 1, keeper.Release{At: r.Now(), Code: s.Code, Reason: s.Reason, Messages: 30}
 		})
-		row := r.row("keep-a")
-		require.Equal(t, "let_go", row.State)
-		require.Equal(t, "harm", row.Code)
-		require.True(t, row.NeedsOperator)
-		require.Equal(t, []string{"keep-a: let go of until an operator allows it: 20 of 30 messages came again. " + allowIt}, r.Status().Reasons)
-		require.Equal(t, 1.0, testutil.ToFloat64(r.counts.releases.WithLabelValues("shop", "keep-a", "harm")))
+		require.Equal(t, "refused", r.row("keep-a").State)
+		require.Equal(t, "delivery_limit", r.row("keep-a").Code)
+		require.Equal(t, 1.0, testutil.ToFloat64(r.counts.releases.WithLabelValues("shop", "keep-a", "delivery_limit")))
 		time.Sleep(time.Hour)
-		require.Equal(t, "let_go", r.row("keep-a").State)
-		for _, polled := range []bool{true, false} { // an operator looks at a message
-			rabbitmq.set(cluster.PolicyChanged, func(q map[string]cluster.Queue) { x := q["keep-a"]; x.Polled = polled; q["keep-a"] = x })
-			time.Sleep(time.Hour)
-		}
-		require.Equal(t, "let_go", r.row("keep-a").State, "another keeper has not begun")
-		require.NoError(t, r.Allow(t.Context(), "keep-a"))
-		time.Sleep(time.Minute)
+		require.Equal(t, []string{"keep-a: refused: a quarter is spent."}, r.Status().Reasons)
+		r.keeper("keep-a").change(func(s *keeper.Status) {
+			s.State, s.Code, s.Reason, s.LookedAt = keeper.Keeping, keeper.NoConsumer, "", r.Now()
+		})
 		require.Equal(t, "keeping", r.row("keep-a").State)
 		require.Empty(t, r.Status().Reasons)
 	})

@@ -37,8 +37,8 @@ type Queue struct {
 	Queue string `json:"queue"`
 	Type  string `json:"type"`
 	Mode  string `json:"mode"` // keep or observe
-	// State is the keeper's (observing, keeping, releasing, standing_aside, refused, stopped); or let_go; or
-	// paused; or, for queues that nobody is to keep, exact, not_worth, refused, observed.
+	// State is the keeper's (observing, keeping, releasing, standing_aside, refused, stopped); or paused; or, for
+	// queues that nobody is to keep, exact, not_worth, refused, observed.
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"` // why
 	// Code is a fixed word for why it is refused, or has not been kept for ten seconds; empty: neither.
@@ -62,8 +62,6 @@ type Queue struct {
 	Engine     string `json:"engine,omitempty"`
 	Aside      int64  `json:"aside,omitempty"`
 	AsideKnown int    `json:"aside_known,omitempty"`
-	// NeedsOperator: it stays as it is until an operator allows it.
-	NeedsOperator bool `json:"needs_operator,omitempty"`
 
 	CaughtUp  bool     `json:"caught_up"`       // all messages of the queue are held
 	Held      int      `json:"held"`            // messages
@@ -177,11 +175,8 @@ func (q *queue) describeLocked(row *Queue) {
 		row.NotKeptSince = q.unkeptSince()
 	}
 	row.P50, row.P99 = within(q.late, 0.5), within(q.late, 0.99)
-	if q.letGo != "" {
-		row.State, row.Instead, row.NeedsOperator = "let_go", allowIt, true
-		if row.Code, row.Reason, _ = strings.Cut(q.letGo, " "); row.Code == pausedCode {
-			row.State, row.Instead, row.NeedsOperator = pausedCode, "Resume: curfew rabbitmq resume", false
-		}
+	if q.p.group.isPaused() {
+		row.State, row.Code, row.Reason, row.Instead = pausedCode, pausedCode, "An operator has paused everything.", "Resume: curfew rabbitmq resume"
 		return
 	}
 	if q.stop == nil || q.keeper == nil {
@@ -206,9 +201,6 @@ func (q *queue) describeLocked(row *Queue) {
 		row.NotKeptSince = 0
 	case time.Since(time.UnixMilli(row.NotKeptSince)) >= wantedFor:
 		row.Code = string(s.Code)
-	}
-	if s.NeedsOperator {
-		row.State, row.NeedsOperator, row.Instead = "let_go", true, allowIt
 	}
 	row.CaughtUp = s.State == keeper.Keeping && s.CaughtUp
 	row.Held, row.HeldBytes, row.NextDue = s.Held, s.HeldBytes, s.NextDue.Add(-q.p.ClockOffset()).UnixMilli()
@@ -258,5 +250,3 @@ const (
 	closeConnection = "Curfew tries other consumers by itself. If that does not help, close its connection in RabbitMQ: it connects again and takes all messages again."
 	moveLeader      = "When all nodes are up, give the queue another leader: rabbitmq-queues rebalance quorum, or restart the node that leads it."
 )
-
-const allowIt = "When the cause is gone, allow it: curfew rabbitmq allow QUEUE, or the page RabbitMQ."

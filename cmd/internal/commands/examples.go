@@ -39,7 +39,6 @@ var examples = map[string]string{
 	"curfew queue peek":           "curfew queue peek orders --state unacked --tail",
 	"curfew queue purge":          "curfew queue purge orders --confirm 118",
 	"curfew queue show":           "curfew queue show orders -o json",
-	"curfew rabbitmq allow":       "curfew rabbitmq allow retry-1",
 	"curfew rabbitmq pause":       "curfew rabbitmq pause",
 	"curfew rabbitmq resume":      "curfew rabbitmq resume",
 	"curfew rabbitmq status":      "curfew rabbitmq status --watch",

@@ -31,9 +31,8 @@ func rabbitmqCommand() *cobra.Command {
 		RunE:  cli.Group,
 	}
 	c.AddCommand(rabbitmqPlanCommand(), rabbitmqStatusCommand(),
-		rabbitmqTurnCommand("allow", "Let a queue be kept again that was let go because keeping it did harm", "it may be kept again", true),
-		rabbitmqTurnCommand("pause", "Give back all that is held in RabbitMQ, and keep no queue until resume", "paused: all that was held goes back", false),
-		rabbitmqTurnCommand("resume", "Keep queues again after a pause", "resumed: queues are kept again", false))
+		rabbitmqTurnCommand("pause", "Give back all that is held in RabbitMQ, and keep no queue until resume", "paused: all that was held goes back"),
+		rabbitmqTurnCommand("resume", "Keep queues again after a pause", "resumed: queues are kept again"))
 	return c
 }
 

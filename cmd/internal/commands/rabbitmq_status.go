@@ -17,9 +17,8 @@ import (
 
 const rabbitmqStatusHelp = `Print what a running Curfew does with the queues of its RabbitMQ.
 
-STATE is what the keeper of a queue does (keeping, standing_aside, ...), let_go if keeping did harm and an operator has to
-allow it, refused, exact or not_worth if the queue is not to be kept, or observed. For queues of another Curfew it is what
-that Curfew last reported. LATE is the lateness of kept messages in ms: upper bounds for the median and for 99 in 100.`
+STATE is what the keeper of a queue does (keeping, standing_aside, ...), refused, exact or not_worth if the queue is not to be
+kept, or observed. For queues of another Curfew it is what that Curfew last reported. LATE is the lateness of kept messages in ms: upper bounds for the median and for 99 in 100.`
 
 func rabbitmqStatusCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -94,23 +93,15 @@ func printAround(w io.Writer, s *rabbitmq.Status) error {
 	return nil
 }
 
-// rabbitmqTurnCommand asks for a change. done says what it has done; queue: of the queue that is its argument.
-func rabbitmqTurnCommand(use, short, done string, queue bool) *cobra.Command {
+// rabbitmqTurnCommand asks for a change. done says what it has done.
+func rabbitmqTurnCommand(use, short, done string) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: cli.NoArguments}
-	if queue {
-		c.Use, c.Args = use+" <queue>", cli.Exactly(1, "a queue")
-	}
 	a := cli.WithAPI(c)
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		var send any
-		if queue {
-			send = map[string]string{"queue": args[0]}
-		}
-		if err := a.Call(cmd.Context(), http.MethodPost, cli.Path("curfew", "rabbitmq", use), send, nil); err != nil {
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := a.Call(cmd.Context(), http.MethodPost, cli.Path("curfew", "rabbitmq", use), nil, nil); err != nil {
 			return err
 		}
-		words := strings.Join(append(args, done), ": ")
-		return a.Say(cmd, map[string]string{"done": words}, words)
+		return a.Say(cmd, map[string]string{"done": done}, done)
 	}
 	return c
 }

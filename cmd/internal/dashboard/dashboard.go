@@ -127,7 +127,6 @@ func (d *Dashboard) Handler() http.Handler {
 		}
 	}
 	if d.RabbitMQ != nil {
-		mux.Handle("POST /rabbitmq/allow", d.changes(rabbitmqPages{d}.allow))
 		for _, path := range []string{"GET /queue", "GET /queues"} { // where the names of queues lead
 			mux.Handle(path, http.RedirectHandler("/rabbitmq", http.StatusSeeOther))
 		}

@@ -10,7 +10,6 @@ import (
 	h "maragu.dev/gomponents/html"
 
 	"curfew/cmd/internal/dashboard/internal/ui"
-	"curfew/monitor/changes"
 	"curfew/monitor/rabbitmq"
 )
 
@@ -28,7 +27,7 @@ type rabbitmqPage struct {
 	Now                    int64
 }
 
-// rabbitmqPages are the page of a RabbitMQ and its form.
+// rabbitmqPages are the page of a RabbitMQ.
 type rabbitmqPages struct{ *Dashboard }
 
 func (d rabbitmqPages) build(*http.Request, ui.Visitor) (ui.View, error) {
@@ -53,19 +52,10 @@ func (d rabbitmqPages) build(*http.Request, ui.Visitor) (ui.View, error) {
 	return p, nil
 }
 
-// allow lets a queue be kept again that Curfew let go.
-func (d rabbitmqPages) allow(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	if _, err := changes.Do(r.Context(), d.Changes, v.Actor(), changes.AllowQueue, changes.Kept{Queue: r.PostFormValue("queue")}); err != nil {
-		d.refuse(w, r, err)
-		return
-	}
-	http.Redirect(w, r, ui.At("/rabbitmq", "said", "kept"), http.StatusSeeOther)
-}
-
-func (p *rabbitmqPage) Draw(s *ui.Info) ui.Drawing {
+func (p *rabbitmqPage) Draw(*ui.Info) ui.Drawing {
 	return ui.Drawing{
 		Top:  h.H1(g.Text("RabbitMQ")),
-		Live: g.Group{p.numbers(), p.cluster(), p.kept(s), p.observed(), p.others()},
+		Live: g.Group{p.numbers(), p.cluster(), p.kept(), p.observed(), p.others()},
 	}
 }
 
@@ -121,16 +111,16 @@ func (p *rabbitmqPage) cluster() g.Node {
 		g.If(len(p.Notes) > 0, h.Ul(g.Map(p.Notes, func(note string) g.Node { return h.Li(ui.Faint(ui.Visible(note))) }))))
 }
 
-func (p *rabbitmqPage) kept(s *ui.Info) g.Node {
+func (p *rabbitmqPage) kept() g.Node {
 	const title = "Kept"
 	if len(p.Kept) == 0 {
 		return ui.Card("kept", title, nil, ui.Empty(g.Text("No queue is to be kept. Name queues in "), ui.Code("CURFEW_WATCH"), g.Text(", such as "), ui.Code("keep:retry-*"), g.Text(".")))
 	}
 	return ui.Card("kept", title, nil,
-		ui.Table([]string{"Queue", "State", "Kept by", "#Held", "#Due next", "#Late p50 / p99, ms", "#Expired", ""}, g.Map(p.Kept, func(q rabbitmq.Queue) g.Node { return p.keptRow(s, q) })))
+		ui.Table([]string{"Queue", "State", "Kept by", "#Held", "#Due next", "#Late p50 / p99, ms", "#Expired"}, g.Map(p.Kept, p.keptRow)))
 }
 
-func (p *rabbitmqPage) keptRow(s *ui.Info, q rabbitmq.Queue) g.Node {
+func (p *rabbitmqPage) keptRow(q rabbitmq.Queue) g.Node {
 	due := "-"
 	if q.NextDue != 0 {
 		due = ui.Until(q.NextDue, p.Now)
@@ -142,16 +132,11 @@ func (p *rabbitmqPage) keptRow(s *ui.Info, q rabbitmq.Queue) g.Node {
 	if !q.Here && !q.Reported {
 		held, due, late, expired = "", "", "", ""
 	}
-	var allow g.Node
-	if q.NeedsOperator && s.User.Admin {
-		allow = s.Change("/rabbitmq/allow", "", ui.Hidden("queue", q.Queue), ui.Button("Keep again"))
-	}
 	return h.Tr(
 		h.Td(ui.Name(q.Queue), h.Br(), ui.Faint(q.Type)),
 		h.Td(stateTag(&q), h.Br(), explanation(&q)),
 		h.Td(ui.NameOr(q.Keeper, nil)),
-		ui.Amount(g.Text(held)), ui.Amount(g.Text(due)), ui.Amount(g.Text(late)), ui.Amount(g.Text(expired)),
-		h.Td(h.Class("tight"), allow))
+		ui.Amount(g.Text(held)), ui.Amount(g.Text(due)), ui.Amount(g.Text(late)), ui.Amount(g.Text(expired)))
 }
 
 // stateTag is the state in words, in a color for how good it is.
@@ -164,7 +149,7 @@ func stateTag(q *rabbitmq.Queue) g.Node {
 		if !q.Here && q.Keeper != "" {
 			return ui.Class("tag good", g.Text("kept elsewhere"))
 		}
-	case "let_go", "refused":
+	case "refused":
 		level = "tag bad"
 	}
 	return ui.Class(level, g.Text(strings.ReplaceAll(q.State, "_", " ")))

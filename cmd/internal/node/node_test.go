@@ -59,7 +59,7 @@ func TestPagesWithoutBroker(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(ui.Close)
 	ask := func(method, path, password, from string, header ...string) *httptest.ResponseRecorder {
-		r := httptest.NewRequest(method, path, strings.NewReader(`{"queue":"q"}`))
+		r := httptest.NewRequest(method, path, strings.NewReader(""))
 		r.RemoteAddr = from
 		if password != "" {
 			r.SetBasicAuth("guest", password)
@@ -83,8 +83,8 @@ func TestPagesWithoutBroker(t *testing.T) {
 		assert.Equal(t, http.StatusUnauthorized, ask("GET", path, "wrong", here).Code)
 		assert.Equal(t, http.StatusUnauthorized, ask("GET", path, "right", elsewhere).Code, "guest is let in from this machine only")
 	}
-	assert.Equal(t, http.StatusNotFound, ask("POST", "/api/curfew/rabbitmq/allow", "right", here).Code, "it was not let go of")
-	assert.Equal(t, http.StatusForbidden, ask("POST", "/api/curfew/rabbitmq/allow", "right", here, "Sec-Fetch-Site", "cross-site").Code)
+	assert.Equal(t, http.StatusNotFound, ask("POST", "/api/curfew/rabbitmq/resume", "right", here).Code, "it was not paused")
+	assert.Equal(t, http.StatusForbidden, ask("POST", "/api/curfew/rabbitmq/resume", "right", here, "Sec-Fetch-Site", "cross-site").Code)
 	w = ask("GET", "/api/queues", "right", here)
 	assert.Equal(t, http.StatusNotFound, w.Code)
 	assert.Contains(t, w.Body.String(), "no broker runs here")

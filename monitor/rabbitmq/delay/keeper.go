@@ -97,9 +97,6 @@ func New(o Options) (*Keeper, error) {
 	return &Keeper{o: o, log: log, lease: &keeper.Renewal{Lease: o.Lease, Log: log}, since: o.Now(), code: keeper.Looking, core: c, wake: make(chan struct{}, 1)}, nil
 }
 
-// Allow does nothing: delaying does no harm that an operator has to allow.
-func (k *Keeper) Allow() {}
-
 // Status is the present state.
 func (k *Keeper) Status() keeper.Status {
 	k.mu.Lock()

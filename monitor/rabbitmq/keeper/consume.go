@@ -95,7 +95,6 @@ func (c *core) judge(now deadline.Instant, s *stretch, m message) (e entry, know
 	if m.redelivered {
 		if r, ok := c.given.left.take(m.fingerprint); ok {
 			c.counts.Early++
-			c.harm.cameBack(&r)
 			if after, again := r.retry(); again {
 				return entry{deadline: r.deadline, due: now.Add(after), flags: r.flags, early: r.early + 1}, false
 			}

@@ -39,8 +39,6 @@ const (
 	distrustZero   = 10 * time.Second // a restarted node reports 0 ready messages for its first seconds
 	dueAtOnce      = 4096             // given back in one tick, at most
 	manyChannels   = 1500
-	harmWithin     = time.Minute
-	harmMessages   = 1000        // that came back within harmWithin, if they are more than half of those given back
 	longPast       = time.Second // the deadline of another keeper that passed earlier than that is of no use, and the keeper's own may be that of another message
 	forgetPast     = time.Minute // after a deadline; then nothing is expected back
 	judgeShareFor  = 1000        // messages held before the share without TTL counts
@@ -80,7 +78,6 @@ type core struct {
 	ages  ages
 	rolls rolls
 	aside aside
-	harm  harm
 
 	looks   looks
 	release release // of Releasing
@@ -117,11 +114,7 @@ func (c *core) connect(now deadline.Instant, f Facts) {
 		c.ages.trustAt = now.Add(distrustZero)
 	}
 	c.restarted = true
-	switch {
-	case c.state != Observing:
-	case c.refusal.sticky: // the lease was lost since
-		c.enter(now, Refused, c.refusal.reason)
-	default:
+	if c.state == Observing {
 		c.enter(now, Observing, looking)
 	}
 	c.looks.at, c.looks.goodAt, c.looks.asked, c.looks.elsewhere = now, now, false, 0
@@ -141,15 +134,9 @@ func (c *core) setFacts(now deadline.Instant, f Facts) {
 	if c.timeout > 0 && (f.ConsumerTimeout <= 0 || c.timeout < f.ConsumerTimeout) {
 		f.ConsumerTimeout = c.timeout
 	}
-	if was := c.facts.TTL; was >= 0 && (f.TTL < 0 || f.TTL > was) {
-		c.harm = harm{excused: max(c.harm.excused, now.Add(was))}
-	}
 	changed := c.facts != f
 	c.facts, c.stale, c.line.quorum, c.line.putsBack = f, false, f.Type == queuefacts.Quorum, f.putsBack()
 	c.looks.at = min(c.looks.at, now.Add(lookEvery))
-	if c.state == Refused && c.refusal.sticky {
-		return
-	}
 	against, refused := f.Refusal()
 	why := reason{Settings, against.Reason}
 	if !refused && f.Unknown != "" && !c.cfg.unknownToo {
@@ -158,7 +145,8 @@ func (c *core) setFacts(now deadline.Instant, f Facts) {
 	switch {
 	case why.text != "":
 		c.refuse(now, refusal{reason: why})
-	case c.state == Refused && c.refusal.readyBelow == 0 && c.refusal.retryAt == 0:
+	case c.state == Refused && (changed || c.refusal.readyBelow == 0 && c.refusal.retryAt == 0):
+		c.refusal = refusal{}
 		c.enter(now, Observing, looking)
 	case changed && c.taking():
 		c.ages.caughtUp = false // a TTL may have changed: deadlines known before stay
@@ -198,12 +186,7 @@ func (c *core) tick(now deadline.Instant) {
 		c.line.held.doubt(&c.line, due)
 	}
 	if c.taking() && c.connected {
-		if n, first := c.line.giveBackDue(now); n > 0 {
-			c.counts.GivenBack += uint64(n)
-			if text := c.harm.judge(now, first); text != "" {
-				c.refuse(now, refusal{reason: reason{Harm, text}, sticky: true})
-			}
-		}
+		c.counts.GivenBack += uint64(c.line.giveBackDue(now))
 	}
 	c.counts.Expired += uint64(c.given.settle(now))
 	c.given.sweep(now)
@@ -219,7 +202,7 @@ func (c *core) tick(now deadline.Instant) {
 
 // passTime ends what lasts only for a time.
 func (c *core) passTime(now deadline.Instant) {
-	if c.state == Refused && !c.refusal.sticky && c.refusal.retryAt != 0 && now >= c.refusal.retryAt {
+	if c.state == Refused && c.refusal.retryAt != 0 && now >= c.refusal.retryAt {
 		c.refusal.retryAt = 0
 		c.enter(now, Observing, reason{Looking, "trying again"})
 		c.setFacts(now, c.facts)

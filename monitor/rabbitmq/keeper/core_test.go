@@ -625,8 +625,12 @@ func TestMessagesWithoutTTLAreNotWorthKeeping(t *testing.T) {
 	}
 	s.pass(2 * time.Second)
 	require.Equal(t, Refused, s.c.state)
-	require.True(t, s.c.refusal.sticky)
 	require.True(t, slices.IsSorted(s.order()))
+	for range 502 {
+		s.m.pop()
+	}
+	s.pass(2 * time.Second)
+	require.Equal(t, Keeping, s.c.state)
 }
 
 // TestShortVisitsAreSeen: a consumer that comes for 100 ms each second is seen without events, and gets messages.
@@ -675,28 +679,23 @@ func TestOneGlimpseIsNotEnough(t *testing.T) {
 	require.Zero(t, s.c.counts.Releases)
 }
 
-// TestAStickyRefusalOutlastsTheLease: another Curfew may have had the queue since, but no operator has allowed it here.
-func TestAStickyRefusalOutlastsTheLease(t *testing.T) {
-	s := newSim(t, 1, plainFacts(queuefacts.Quorum), testConfig())
+// TestAFullDeliveryLimitIsRefusedUntilTheQueueIsEmpty: whoever takes a message that has been returned too often would return it once more.
+func TestAFullDeliveryLimitIsRefusedUntilTheQueueIsEmpty(t *testing.T) {
+	f := plainFacts(queuefacts.Quorum)
+	f.DeliveryLimit = 20
+	s := newSim(t, 1, f, testConfig())
 	s.connect()
 	s.pass(time.Second)
-	s.m.publish(1, time.Hour)
-	s.pass(time.Second)
-	harmful := reason{Harm, "harm"}
-	s.input(func(c *core) { c.refuse(s.m.now, refusal{sticky: true, reason: harmful}) })
+	s.m.publish(1, time.Minute).returns = 6
+	s.m.publish(2, 2*time.Minute)
 	s.pass(time.Second)
 	for range 2 {
-		s.input(func(c *core) { c.beginRelease(s.m.now, Observing, leased) })
-		s.disconnect()
-		s.pass(time.Second)
-		s.connect()
-		s.pass(time.Minute)
 		require.Equal(t, Refused, s.c.state)
-		require.Equal(t, harmful, s.c.reason)
-		require.True(t, s.c.status().NeedsOperator)
+		require.Equal(t, DeliveryLimit, s.c.reason.code)
+		s.learn() // the same facts change nothing about that
+		s.pass(30 * time.Second)
 	}
-	s.input(func(c *core) { c.allow(s.m.now) })
-	s.pass(time.Second)
+	s.pass(2 * time.Minute)
 	require.Equal(t, Keeping, s.c.state)
 	s.facts.Overflow = queuefacts.DropHead
 	s.learn()
@@ -821,22 +820,21 @@ func TestATTLThatWasRaised(t *testing.T) {
 	}
 }
 
-// TestHarmCountsMessages: a thousand messages that do not expire at their deadlines end the keeping. A hundred do not, however often they come back.
-func TestHarmCountsMessages(t *testing.T) {
-	for count, state := range map[int]State{100: Keeping, 1100: Refused} {
-		f := plainFacts(queuefacts.Classic)
-		f.TTL = 3 * time.Second
-		s := newSim(t, 1, f, testConfig())
-		s.c.cfg.perChannel = 100
-		s.connect()
-		s.pass(time.Second)
-		for i := range count {
-			s.m.publish(uint64(i), time.Hour).ttl = -1 // RabbitMQ does not know the queue's time to live
-		}
-		s.pass(time.Minute)
-		require.Equal(t, state, s.c.state)
-		require.Equal(t, state == Refused, s.c.refusal.sticky)
+// TestMessagesThatDoNotExpireCostFewReturns: the settings do not show why they come back at their deadlines.
+func TestMessagesThatDoNotExpireCostFewReturns(t *testing.T) {
+	f := plainFacts(queuefacts.Classic)
+	f.TTL = 3 * time.Second
+	s := newSim(t, 1, f, testConfig())
+	s.c.cfg.perChannel = 100
+	s.connect()
+	s.pass(time.Second)
+	const count = 1100
+	for i := range count {
+		s.m.publish(uint64(i), time.Hour).ttl = -1 // RabbitMQ does not know the queue's time to live
 	}
+	s.pass(time.Minute)
+	require.Equal(t, Keeping, s.c.state)
+	require.LessOrEqual(t, s.c.counts.Early, uint64(count*60/2))
 }
 
 // TestRecordsOfConsumedMessagesAreForgotten: of a queue that others empty, and after their deadlines.

@@ -63,19 +63,18 @@
 //	    │                                 10 s after the others left,       │
 //	    └──── from each state             twice as long if they return      │
 //	                                      within a minute, up to 5 min      │
-//	                                                                        ├──► refused  by a fact, a limit, a missing
-//	                                                                        │             permission, or harm done
+//	                                                                        ├──► refused  by a fact, a limit or a
+//	                                                                        │             missing permission
 //	                                                                        └──► stopped
 //
-// Each state has a reason. Refused ends by itself when the fact, the number of messages or the permission changes;
-// where keeping did harm, Allow ends it.
+// Each state has a reason. Refused ends by itself when the fact, the number of messages or the permission changes.
 //
 // # What is refused
 //
 // queuefacts.Settings.Refusal has the settings that forbid holding messages, with the reasons. The keeper also refuses
 // more than Options.MaxMessages or MaxBytes, mostly messages without TTL, more than a quarter of the delivery limit spent
 // (RabbitMQ: Quorum Queues, "Poison Message Handling"; 3.x and 4.0 to 4.2 count each return, from 4.3 on a nack does not
-// count), and messages that do not expire when given back.
+// count).
 // Two things cannot be seen from here. Applications that poll with basic.get find nothing while messages are held. Only
 // RabbitMQ's statistics show them, so package cluster watches these and refuses the queue. And queue.delete with if-empty
 // deletes a classic queue whose messages are held: the operator has to know that.
@@ -94,14 +93,13 @@
 //   - A second look, and glimpses (looks.suspected): brokers without the event exchange, where a consumer that comes for a moment is
 //     seen by chance, and one's own that is just being opened or closed could be taken for another.
 //   - Two more tries (givenBack.retry): machines whose clocks run at different speeds.
-//   - Harm (refusal.go): queues that do something with returned messages that the settings do not show, such as a plugin.
 //
 // # Parts
 //
 // core decides and does nothing itself: inputs with an instant go in, commands come out. Its parts have their own state: line has the
 // messages held and the consumer that takes more, stays the consumers that were cancelled and are back, givenBack the messages on their way
 // out or back, ages what is known about the age of new messages, rolls when stretches are given back and taken again, aside how long
-// others are left alone, harm whether keeping does any.
+// others are left alone.
 // session carries the commands out with amqp091-go: one connection, one goroutine that owns the core, and one for each answer that is
 // waited for (command.go, channel.go). Each held message costs 68 bytes here. Leases and shadows for several Curfews
 // are in package lease.

@@ -143,7 +143,7 @@ func (g *givenBack) doubt(since deadline.Instant) {
 // remember takes in what another keeper, or an earlier Run, knew.
 func (g *givenBack) remember(now deadline.Instant, shadows []Shadow) {
 	for _, s := range shadows {
-		r := remembered{fingerprint: s.Fingerprint, deadline: s.Deadline, flags: inherited}
+		r := remembered{fingerprint: s.Fingerprint, deadline: s.Deadline}
 		if s.Deadline < now.Add(-longPast) || s.Deadline == never || g.waiting.has(r) {
 			continue
 		}

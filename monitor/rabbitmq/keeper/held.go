@@ -37,10 +37,8 @@ const (
 	strayed                      // given back because it was taken at the wrong place
 	hinted                       // due may be wrong by far: it is taken from the publisher's timestamp, or is perhaps that of an equal message
 	stranger                     // it does not belong in its stretch
-	inherited                    // deadline is by the clock of another keeper
 	untold                       // nobody knows to a quarter of a second when the message entered the queue
 
-	doubtful  = hinted | inherited
 	uncertain = unknownAge | untold // its lateness is not known
 )
 

@@ -107,7 +107,6 @@ type Keeper struct {
 	core    *core
 	told    State
 	toldWhy reason
-	allowed chan struct{}
 }
 
 // New makes a Keeper that does nothing until Run.
@@ -127,7 +126,7 @@ func New(o Options) (*Keeper, error) {
 	o.TakeRate = cmp.Or(o.TakeRate, 5000)
 	o.ProbeShare = cmp.Or(o.ProbeShare, 0.05)
 	o.MaxWithoutTTL = cmp.Or(o.MaxWithoutTTL, 0.5)
-	k := &Keeper{o: o, log: o.Log.With(zap.String("vhost", o.VHost), zap.String("queue", o.Queue)), allowed: make(chan struct{}, 1)}
+	k := &Keeper{o: o, log: o.Log.With(zap.String("vhost", o.VHost), zap.String("queue", o.Queue))}
 	k.lease = &Renewal{Lease: o.Lease, Log: k.log}
 	k.core = newCore(config{perChannel: o.PerChannel, limit: o.MaxMessages, bytesLimit: o.MaxBytes, takeRate: max(o.TakeRate, 0),
 		probeShare: o.ProbeShare, endlessMost: o.MaxWithoutTTL, unknownToo: o.AllowUnknown}, o.Now())
@@ -146,11 +145,6 @@ func (k *Keeper) statusLocked() Status {
 	s.VHost, s.Queue = k.o.VHost, k.o.Queue
 	k.lease.Show(&s)
 	return s
-}
-
-// Allow ends a refusal that waits for an operator.
-func (k *Keeper) Allow() {
-	deadline.Wake(k.allowed)
 }
 
 // NotWanted is the cause of the end of Run's context (context.WithCancelCause) if the queue may no longer be kept: with it

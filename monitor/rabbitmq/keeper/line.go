@@ -167,9 +167,8 @@ func (l *line) unlink(s *stretch, i uint32) {
 	}
 }
 
-// giveBackDue gives back what is due, each message alone and in the order of the queue, and returns how many it gave back. first counts
-// those with deadlines that were worked out here, unless they have come back before.
-func (l *line) giveBackDue(now deadline.Instant) (n, first int) {
+// giveBackDue gives back what is due, each message alone and in the order of the queue, and returns how many it gave back.
+func (l *line) giveBackDue(now deadline.Instant) int {
 	due := l.due[:0]
 	for len(due) < dueAtOnce && l.held.nextDue() <= now {
 		i := l.held.due[0]
@@ -177,9 +176,6 @@ func (l *line) giveBackDue(now deadline.Instant) (n, first int) {
 		l.unlink(l.byID[e.stretch], i)
 		due = append(due, command{do: giveBack, stretch: e.stretch, tag: e.tag})
 		l.given.atDeadline(now, e)
-		if e.early == 0 && e.flags&doubtful == 0 {
-			first++
-		}
 		l.held.remove(i)
 	}
 	l.due = due
@@ -191,7 +187,7 @@ func (l *line) giveBackDue(now deadline.Instant) (n, first int) {
 		}
 		l.dropIfEmpty(l.byID[cmd.stretch])
 	}
-	return len(due), first
+	return len(due)
 }
 
 // byPlace orders what is given back as it lies in the queue.

@@ -226,7 +226,7 @@ func (c *core) looked(now deadline.Instant, epoch uint32, ready, consumers int, 
 	case StandingAside:
 		c.lookedAside(now)
 	case Refused:
-		if !c.refusal.sticky && c.refusal.readyBelow > 0 && ready < c.refusal.readyBelow {
+		if c.refusal.readyBelow > 0 && ready < c.refusal.readyBelow {
 			c.enter(now, Observing, reason{Looking, "few enough messages"})
 			c.refusal.readyBelow = 0
 			c.looks.at = now
@@ -259,7 +259,7 @@ func (c *core) forgetQueue(now deadline.Instant) {
 	if c.state == Releasing {
 		c.released(now)
 	}
-	if c.state != Stopped && !c.refusal.sticky {
+	if c.state != Stopped {
 		c.enter(now, Observing, noQueue)
 	}
 }

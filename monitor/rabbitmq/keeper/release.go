@@ -59,9 +59,6 @@ func (c *core) stop(now deadline.Instant, why reason) {
 
 // refuse gives everything back and takes nothing until the refusal ends.
 func (c *core) refuse(now deadline.Instant, r refusal) {
-	if c.refusal.sticky && !c.taking() {
-		return
-	}
 	c.refusal = r
 	if c.release.next == Stopped && c.state == Releasing {
 		return
@@ -70,15 +67,4 @@ func (c *core) refuse(now deadline.Instant, r refusal) {
 	if c.state == Refused {
 		c.enter(now, Refused, r.reason)
 	}
-}
-
-// allow ends a refusal; the queue is refused again if a reason still applies.
-func (c *core) allow(now deadline.Instant) {
-	if c.state != Refused {
-		return
-	}
-	c.refusal, c.harm = refusal{}, harm{}
-	c.enter(now, Observing, reason{Looking, "allowed by an operator"})
-	c.setFacts(now, c.facts)
-	c.looks.at = now
 }

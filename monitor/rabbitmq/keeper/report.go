@@ -59,25 +59,23 @@ type Status struct {
 	Since        deadline.Instant
 	Keeper       string // who holds the lease: the name of this Curfew or another; "" is unknown
 	LeaseError   string // why the lease cannot be renewed or taken
-	// NeedsOperator: the queue stays refused until Allow is called.
-	NeedsOperator bool
-	Held          int
-	Commands      int // to the keeper, that are held until their messages are back
-	HeldBytes     int64
-	WithoutTTL    int
-	CaughtUp      bool                // all that was in the queue has been taken
-	NextDue       deadline.Instant    // 0: nothing expires
-	LookedAt      deadline.Instant    // when RabbitMQ last said how many messages and consumers there are; 0: never
-	Ready         int                 // by the last look
-	Consumers     int                 // those that are not the keeper's, by the last look
-	Seen          queuefacts.TTLStats // since the Keeper was made
-	LastRelease   Release
-	Counts        Counts
+	Held         int
+	Commands     int // to the keeper, that are held until their messages are back
+	HeldBytes    int64
+	WithoutTTL   int
+	CaughtUp     bool                // all that was in the queue has been taken
+	NextDue      deadline.Instant    // 0: nothing expires
+	LookedAt     deadline.Instant    // when RabbitMQ last said how many messages and consumers there are; 0: never
+	Ready        int                 // by the last look
+	Consumers    int                 // those that are not the keeper's, by the last look
+	Seen         queuefacts.TTLStats // since the Keeper was made
+	LastRelease  Release
+	Counts       Counts
 }
 
 func (c *core) status() Status {
 	held := &c.line.held
-	s := Status{State: c.state, Code: c.reason.code, Reason: c.reason.text, Since: c.since, NeedsOperator: c.state == Refused && c.refusal.sticky,
+	s := Status{State: c.state, Code: c.reason.code, Reason: c.reason.text, Since: c.since,
 		Held: held.count, HeldBytes: held.bytes, WithoutTTL: held.endless, CaughtUp: c.ages.caughtUp,
 		LookedAt: c.looks.goodAt, Ready: c.looks.ready, Consumers: c.looks.others, Seen: c.seen, LastRelease: c.release.last, Counts: c.counts}
 	if due := held.nextDue(); due != never {

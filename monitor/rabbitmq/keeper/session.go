@@ -101,8 +101,6 @@ func (s *session) run(ctx context.Context, closed <-chan *amqp091.Error) error {
 		case <-timer.C:
 		case e := <-k.o.Events:
 			in = s.clusterEvent(e)
-		case <-k.allowed:
-			in = func(c *core, now deadline.Instant) { c.allow(now) }
 		case <-lost:
 			in = func(c *core, now deadline.Instant) { s.fresh = append(s.fresh, c.line.shadows()...) }
 		case <-done:

@@ -31,7 +31,6 @@ const (
 	Budget        Code = "budget"         // more messages or bytes than may be held
 	FewDeadlines  Code = "few_deadlines"  // most messages have no TTL
 	DeliveryLimit Code = "delivery_limit" // a quarter of it is spent
-	Harm          Code = "harm"           // what is given back at its deadline does not expire
 	Permission    Code = "permission"     // RabbitMQ denies what keeping needs
 	Stop          Code = "stop"           // Run ends
 )

@@ -19,9 +19,8 @@
 //	                                         its score in Unix ms, 3 s after its last beat; expires after a minute
 //	                                         without a beat
 //	{curfew:keep:<cluster>:<vhost>}:reports  hash: what each of them reports; removed together with its member
-//	{curfew:keep:<cluster>:<vhost>}:let-go   hash: queues that nobody may keep until an operator allows it, with the
-//	                                         reasons; the queue with the empty name stands for all of them
-//	{curfew:keep:<cluster>:<vhost>}:allowed  hash: queues that an operator has allowed; expires after a day without one
+//	{curfew:keep:<cluster>:<vhost>}:pause    string: paused while an operator has paused everything, resumed for a day
+//	                                         after that
 //
 // cluster is the identity of the virtual host in its RabbitMQ cluster (cluster.Identity), so Curfews beside different clusters
 // may share a Redis database. cluster, vhost and queue are

@@ -3,28 +3,29 @@ package lease
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
 // Group is what the Curfews beside one virtual host know about each other: which of them live, what each does with the
-// queues, and which queues nobody may keep until an operator allows it. It is safe for concurrent use.
+// queues, and whether an operator has paused everything. It is safe for concurrent use.
 type Group struct {
-	client                         redis.UniversalClient
-	members, reports, let, allowed string // keys
-	token                          string
+	client                  redis.UniversalClient
+	members, reports, pause string // keys
+	token                   string
 }
 
 // View is a Group at the time of a beat.
 type View struct {
-	Members []string          // the names of all that live, this one among them, sorted
-	Reports []Report          // those of the others
-	LetGo   map[string]string // queues that nobody may keep, with the reason, one word and a sentence
-	Allowed map[string]string // queues of which an operator has ended that in the last day
+	Members []string // the names of all that live, this one among them, sorted
+	Reports []Report // those of the others
+	Pause   Pause
 }
 
 // Report is what a member last reported.
@@ -36,7 +37,7 @@ type Report struct {
 // NewGroup makes the group of a virtual host. name is the name of this Curfew, for people. It does not connect.
 func NewGroup(client redis.UniversalClient, at Space, name string) *Group {
 	tag := fmt.Sprintf("{curfew:keep:%s:%s}", url.QueryEscape(at.Cluster), url.QueryEscape(at.VHost)) // begins the keys of the whole virtual host
-	return &Group{client: client, members: tag + ":members", reports: tag + ":reports", let: tag + ":let-go", allowed: tag + ":allowed", token: name + " " + rand.Text()}
+	return &Group{client: client, members: tag + ":members", reports: tag + ":reports", pause: tag + ":pause", token: name + " " + rand.Text()}
 }
 
 // beat notes by Redis's clock that a member lives, with its report, and drops members that have stopped beating. When
@@ -73,12 +74,11 @@ func (g *Group) Beat(ctx context.Context, report string) (v View, err error) {
 		}
 	}
 	slices.Sort(v.Members)
-	if v.LetGo, err = g.client.HGetAll(ctx, g.let).Result(); err != nil {
-		return v, fmt.Errorf("lease: read queues let go: %w", err)
+	pause, err := g.client.Get(ctx, g.pause).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return v, fmt.Errorf("lease: read whether all is paused: %w", err)
 	}
-	if v.Allowed, err = g.client.HGetAll(ctx, g.allowed).Result(); err != nil {
-		return v, fmt.Errorf("lease: read queues allowed: %w", err)
-	}
+	v.Pause = Pause(pause)
 	return v, nil
 }
 
@@ -95,34 +95,30 @@ func (g *Group) Leave(ctx context.Context) error {
 	return nil
 }
 
-// letGo says why queue ARGV[1] was let go of, and allow that an operator has ended that: it is not only that the reason is
-// gone, since a Redis that has lost its data has none either. allow returns whether there was a reason.
-// KEYS[1] reasons, KEYS[2] allowed; ARGV[1] queue, ARGV[2] reason.
-var (
-	letGo = redis.NewScript(`
-redis.call('HDEL', KEYS[2], ARGV[1])
-return redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])`)
-	allow = redis.NewScript(`
-redis.call('HSET', KEYS[2], ARGV[1], '')
-redis.call('EXPIREAT', KEYS[2], redis.call('TIME')[1] + 86400)
-return redis.call('HDEL', KEYS[1], ARGV[1])`)
+// Pause is what an operator last wanted: "" if Redis does not know, since nobody has paused anything, or it has lost its data.
+type Pause string
+
+const (
+	Paused  Pause = "paused"
+	Resumed Pause = "resumed" // in the last day
 )
 
-// LetGo records that nobody may keep a queue until an operator allows it.
-func (g *Group) LetGo(ctx context.Context, queue, reason string) error {
-	if err := letGo.Run(ctx, g.client, []string{g.let, g.allowed}, queue, reason).Err(); err != nil {
-		return fmt.Errorf("lease: let go: %w", err)
+// SetPause records what an operator wants, and returns what was recorded before.
+func (g *Group) SetPause(ctx context.Context, pause Pause) (last Pause, err error) {
+	var before *redis.StringCmd
+	var lasts time.Duration // 0 is forever
+	if pause == Resumed {
+		lasts = 24 * time.Hour
 	}
-	return nil
-}
-
-// Allow ends that. It reports whether the queue had been let go.
-func (g *Group) Allow(ctx context.Context, queue string) (was bool, err error) {
-	n, err := allow.Run(ctx, g.client, []string{g.let, g.allowed}, queue).Int()
-	if err != nil {
-		return false, fmt.Errorf("lease: allow: %w", err)
+	_, err = g.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		before = p.Get(ctx, g.pause)
+		p.Set(ctx, g.pause, string(pause), lasts)
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return "", fmt.Errorf("lease: pause: %w", err)
 	}
-	return n > 0, nil
+	return Pause(before.Val()), nil
 }
 
 // nameOf returns the name in a token.

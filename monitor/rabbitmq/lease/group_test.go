@@ -36,20 +36,21 @@ func TestGroupKnowsWhoLives(t *testing.T) {
 		require.Equal(t, []string{"third"}, v.Members)
 		require.Empty(t, v.Reports)
 	}
-	require.Empty(t, see(a, "").LetGo)
+	require.Empty(t, see(a, "").Pause)
 
-	require.NoError(t, a.LetGo(t.Context(), "q", "harm"))
-	require.Equal(t, map[string]string{"q": "harm"}, see(b, "").LetGo)
-	for _, g := range elsewhere {
-		require.Empty(t, see(g, "").LetGo)
+	pause := func(g *Group, to, last Pause) {
+		was, err := g.SetPause(t.Context(), to)
+		require.NoError(t, err)
+		require.Equal(t, last, was)
 	}
-	was, err := b.Allow(t.Context(), "q")
-	require.NoError(t, err)
-	require.True(t, was)
-	was, err = b.Allow(t.Context(), "q")
-	require.NoError(t, err)
-	require.False(t, was)
-	require.Empty(t, see(a, "").LetGo)
+	pause(a, Paused, "")
+	require.Equal(t, Paused, see(b, "").Pause)
+	for _, g := range elsewhere {
+		require.Empty(t, see(g, "").Pause)
+	}
+	pause(b, Resumed, Paused)
+	pause(b, Resumed, Resumed)
+	require.Equal(t, Resumed, see(a, "").Pause)
 
 	require.NoError(t, b.Leave(t.Context()))
 	v = see(a, "")
@@ -63,7 +64,7 @@ func TestGroupKnowsWhoLives(t *testing.T) {
 	}
 
 	r.Kill()
-	_, err = a.Beat(t.Context(), "")
+	_, err := a.Beat(t.Context(), "")
 	require.Error(t, err)
 }
 
