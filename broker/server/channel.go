@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"sync/atomic"
 
 	"curfew/broker"
@@ -57,10 +56,7 @@ func (ch *channel) frame(f amqp.Frame) error {
 	if f.Type == amqp.FrameMethod && ch.content.stage == nextMethod {
 		return ch.method(f.Payload)
 	}
-	if err := ch.addContent(f); !errors.Is(err, errOverdue) {
-		return err
-	}
-	return nil
+	return ch.addContent(f)
 }
 
 func (ch *channel) whileClosing(f amqp.Frame) error {

@@ -15,10 +15,13 @@ import (
 var errEnd = errors.New("server: connection ends")
 
 // fail answers an error: a soft exception, or a mistake in a session of AMQP 1.0, closes channel id, any
-// other error the connection. A non-nil result ends the connection at once.
+// other error the connection, but for errOverdue, whose channel is closed. A non-nil result ends the connection at once.
 func (c *connection) fail(id uint16, err error) error {
 	var e *amqp.Exception
 	if !errors.As(err, &e) {
+		if errors.Is(err, errOverdue) {
+			return nil
+		}
 		if errors.Is(err, errEnd) {
 			return err
 		}

@@ -3,7 +3,6 @@ package server
 import (
 	"curfew/broker/amqp"
 	"curfew/broker/amqp10"
-	"curfew/broker/server/internal/convert"
 	"curfew/broker/server/internal/deliveries"
 	"curfew/broker/server/internal/manage"
 )
@@ -40,7 +39,7 @@ func (s *session10) request(l *link10, request []byte) error {
 	if err != nil {
 		return err
 	}
-	s.settle(convert.Outcome{ID: l.first.DeliveryID.Value, Settled: l.first.Settled, Place: -1, State: amqp10.State{Kind: amqp10.StateAccepted}})
+	s.settle(l, -1, amqp10.State{Kind: amqp10.StateAccepted})
 	s.p.c.usage.Add(int64(len(answer)))
 	to.answers = append(to.answers, answer)
 	s.ch.deliveries.Locked(func(uint64) { to.sendAnswersLocked(&s.p.c.out) })

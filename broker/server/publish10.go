@@ -86,7 +86,7 @@ func (s *session10) publish(l *link10, message []byte) error {
 	if err := s.ch.awaitUnblocked(); err != nil {
 		return err
 	}
-	o := convert.Outcome{ID: l.first.DeliveryID.Value, Settled: l.first.Settled, Place: -1, State: amqp10.State{Kind: amqp10.StateReleased}}
+	place, state := -1, amqp10.State{Kind: amqp10.StateReleased}
 	batch := s.p.bus != nil && l.first.MessageFormat.Value == busBatch
 	var routed bool
 	var err error
@@ -104,35 +104,36 @@ func (s *session10) publish(l *link10, message []byte) error {
 	switch {
 	case refused && e.Hard() && e != errQueueFull:
 		return e
-	case refused && o.Settled:
+	case refused && l.first.Settled:
 		s.refuse(l, e)
 		return nil
 	case refused:
-		o.State = amqp10.State{Kind: amqp10.StateRejected, Error: convert.ErrorOf(e)}
+		state = amqp10.State{Kind: amqp10.StateRejected, Error: convert.ErrorOf(e)}
 	case err != nil:
 		return err
 	case batch:
-		o.State.Kind = amqp10.StateAccepted
+		state.Kind = amqp10.StateAccepted
 	default:
-		o.Place = s.added
+		place = s.added
 		s.added++
 		s.ch.unflushed.published++
-		if o.State.Kind = amqp10.StateAccepted; !routed {
+		if state.Kind = amqp10.StateAccepted; !routed {
 			s.ch.unflushed.returned++
-			o.State.Kind = amqp10.StateReleased
+			state.Kind = amqp10.StateReleased
 		}
 	}
-	s.settle(o)
+	s.settle(l, place, state)
 	if s.p.c.flow.costly {
 		s.p.c.flush()
 	}
 	return nil
 }
 
-// settle tells the client an outcome at the next flush.
-func (s *session10) settle(o convert.Outcome) {
-	if !o.Settled {
-		s.batch = append(s.batch, o)
+// settle tells the client the outcome of a link's message at the next flush, unless it was settled when it came. place is its own in the publisher's
+// batch, negative if it is not there.
+func (s *session10) settle(l *link10, place int, state amqp10.State) {
+	if !l.first.Settled {
+		s.batch = append(s.batch, convert.Outcome{ID: l.first.DeliveryID.Value, Place: place, State: state})
 	}
 	if !s.ch.dirty {
 		s.ch.dirty = true
@@ -167,7 +168,7 @@ func (s *session10) add(l *link10, message []byte) (routed bool, err error) {
 // confirm sends the outcomes of a batch once it is as durable as the store promises. refused are the
 // places of those that a full queue refused.
 func (s *session10) confirm(refused []int) {
-	all, confirmed := convert.Dispositions(s.batch, refused)
+	all, confirmed := convert.Dispositions(s.batch, refused), uint64(len(s.batch))
 	s.batch, s.added = s.batch[:0], 0
 	if len(all) == 0 {
 		return

@@ -173,6 +173,67 @@ func TestTransfers10(t *testing.T) {
 	})
 }
 
+// TestFullQueueAmongSettled10: what a full queue refuses is not said to be accepted, though a message before it whose sender does not want to know was
+// refused as well.
+func TestFullQueueAmongSettled10(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		x.queue10("q", amqp091.Table{"x-max-length": int64(1), "x-overflow": "reject-publish"})
+		r := x.raw10()
+		r.attach(0, "/queues/q")
+		var together []byte
+		for i := range uint32(4) {
+			together = amqp10.AppendFrame(together, 0, &amqp10.Transfer{DeliveryID: amqp10.Uint(i), DeliveryTag: []byte("t"), Settled: i == 1}, data(1))
+		}
+		r.write(together)
+		accepted := next10[*amqp10.Disposition](r)
+		assert.Equal(t, []any{uint32(0), uint32(0), amqp10.StateAccepted}, []any{accepted.First, accepted.Last.Value, accepted.State.Kind})
+		for _, id := range []uint32{2, 3} {
+			rejected := next10[*amqp10.Disposition](r)
+			assert.Equal(t, []any{id, amqp10.StateRejected}, []any{rejected.First, rejected.State.Kind})
+		}
+		r.nc.Close()
+		time.Sleep(time.Second)
+	})
+}
+
+// TestSessionEndsWhileItsPublishWaits10: the publish is abandoned, and the connection goes on.
+func TestSessionEndsWhileItsPublishWaits10(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		ch := x.queue10("q", amqp091.Table{"x-consumer-timeout": int64(60_000)})
+		x.publish(ch, "q", "held")
+		r := x.raw10()
+		r.attach(0, "/queues/q")
+		r.send(0, &amqp10.Attach{Name: "r", Handle: 1, Role: amqp10.RoleReceiver, Source: &amqp10.Source{Address: "/queues/q"}})
+		next10[*amqp10.Attach](r)
+		r.send(0, &amqp10.Flow{IncomingWindow: 100, Handle: amqp10.Uint(1), LinkCredit: amqp10.Uint(1)})
+		next10[*amqp10.Transfer](r)
+		x.setAlarm(true)
+		publish := func() {
+			r.send(0, &amqp10.Transfer{DeliveryID: amqp10.Uint(0), DeliveryTag: []byte("t")}, data(1)...)
+		}
+		publish()
+		end := next10[*amqp10.End](r)
+		assert.Equal(t, "amqp:precondition-failed", end.Error.Condition)
+		x.setAlarm(false)
+		r.send(0, &amqp10.End{})
+		r.begin(0)
+		r.attach(0, "/queues/q")
+		publish()
+		assert.Equal(t, amqp10.StateAccepted, next10[*amqp10.Disposition](r).State.Kind)
+		var got []string
+		for ok := true; ok; {
+			var d amqp091.Delivery
+			var err error
+			d, ok, err = ch.Get("q", true)
+			require.NoError(t, err)
+			got = append(got, string(d.Body))
+		}
+		assert.Equal(t, []string{"held", "\x00", ""}, got)
+		r.nc.Close()
+		time.Sleep(time.Second)
+	})
+}
+
 // TestAbortedCredit10: a message that was aborted has used up credit, as for the client: there is always more.
 func TestAbortedCredit10(t *testing.T) {
 	run(t, server.Options{}, func(x *site) {

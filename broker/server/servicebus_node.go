@@ -30,7 +30,7 @@ const maxBusAnswers = 1 << 20
 
 // busRequest carries out a request. The answer goes to another link of the session.
 func (s *session10) busRequest(l *link10, message []byte) error {
-	s.settle(convert.Outcome{ID: l.first.DeliveryID.Value, Settled: l.first.Settled, Place: -1, State: amqp10.State{Kind: amqp10.StateAccepted}})
+	s.settle(l, -1, amqp10.State{Kind: amqp10.StateAccepted})
 	r, err := servicebus.ParseRequest(message, l.bus.cbs)
 	if err != nil {
 		return amqp.NewException(amqp.SyntaxError, 0, 0, "%s", err)
