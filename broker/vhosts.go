@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"curfew/broker/access"
 	"curfew/broker/internal/catalog"
@@ -93,8 +94,8 @@ func (t *vhostTable) names() (names []string) {
 // gets all permissions in it, as in RabbitMQ; both are saved in one change. A user who does not exist gets none.
 // Error: access.ErrInvalid.
 func (b *Broker) PutVHost(user, name string, about VHostMetadata) (vh *VHost, created bool, err error) {
-	if name == "" || len(name) > 255 {
-		return nil, false, fmt.Errorf("%w: the name of a virtual host has 1 to 255 octets", access.ErrInvalid)
+	if name == "" || len(name) > 255 || !utf8.ValidString(name) {
+		return nil, false, fmt.Errorf("%w: the name of a virtual host has 1 to 255 octets of UTF-8", access.ErrInvalid)
 	}
 	switch about.DefaultQueueType {
 	case "", policy.Classic.String(), policy.Quorum.String():

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -79,7 +80,7 @@ func (c *counters) openLocked(queue uint64, vhost, name string) *queueCounters {
 	} else if name == "" {
 		return &queueCounters{vhost: otherQueues, queue: otherQueues, labels: [2]string{otherQueues, otherQueues}}
 	}
-	labels := [2]string{vhost, name}
+	labels := [2]string{strings.ToValidUTF8(vhost, "\ufffd"), strings.ToValidUTF8(name, "\ufffd")} // of an older version a name may be anything
 	if _, known := c.labels[labels]; !known {
 		if len(c.labels) >= maxQueues {
 			labels = [2]string{otherQueues, otherQueues}

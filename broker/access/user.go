@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // ErrInvalid is wrapped by every error about an invalid value.
@@ -49,6 +50,9 @@ func ParseTags(text string) (tags []string) {
 func (u *User) Check() error {
 	if u.Name == "" {
 		return fmt.Errorf("%w: a user without a name", ErrInvalid)
+	}
+	if !utf8.ValidString(u.Name) {
+		return fmt.Errorf("%w: the name of a user, %q, is not UTF-8", ErrInvalid, u.Name)
 	}
 	if digests[u.Algorithm] == nil {
 		return fmt.Errorf("%w: hashing algorithm %q of user %q is not known", ErrInvalid, u.Algorithm, u.Name)

@@ -100,7 +100,7 @@ func TestRefusedImportChangesNothing(t *testing.T) {
 		`{"parameters":[{"vhost":"/","component":"policy","name":"p","value":{}}]}`:                   "policies may not be set using this method (//policy/p)",
 		`{"users":[{"name":"u","hashing_algorithm":"nope"}]}`:                                         `user 'u': invalid: hashing algorithm "nope" of user "u" is not known`,
 		`{"permissions":[{"user":"nouser","vhost":"/"}]}`:                                             "permissions of user 'nouser' in virtual host '/': broker: no such user",
-		`{"vhosts":[{"name":""}]}`:                                                                    "virtual host '': invalid: the name of a virtual host has 1 to 255 octets",
+		`{"vhosts":[{"name":""}]}`:                                                                    "virtual host '': invalid: the name of a virtual host has 1 to 255 octets of UTF-8",
 	} {
 		b := newBroker(t, broker.Options{})
 		before := exported(t, b)

@@ -40,6 +40,11 @@ func TestDeclaring(t *testing.T) {
 	x.ask("GET", "/api/queues/%2F/none", nil).is(404, errorOf("Object Not Found", "Not Found"))
 	x.ask("GET", "/api/queues/none", nil).is(404, errorOf("Object Not Found", "Not Found"))
 
+	x.ask("PUT", "/api/queues/%2F/%ff", `{}`).is(400, errorOf("bad_request", `the name of a queue, "\xff", is not UTF-8`))
+	x.ask("PUT", "/api/exchanges/%2F/%ff", `{"type":"topic"}`).is(400, errorOf("bad_request", `the name of an exchange, "\xff", is not UTF-8`))
+	x.ask("PUT", "/api/vhosts/%ff", `{}`).is(400, errorOf("bad_request", "invalid: the name of a virtual host has 1 to 255 octets of UTF-8"))
+	x.ask("PUT", "/api/users/%ff", `{"password":"p","tags":""}`).is(400, errorOf("bad_request", `invalid: the name of a user, "\xff", is not UTF-8`))
+
 	x.ask("PUT", "/api/exchanges/%2F/x", `{"type":"topic"}`).is(201, "")
 	x.ask("PUT", "/api/exchanges/%2F/x", `{"type":"fanout"}`).is(400, errorOf("bad_request", "inequivalent arg 'type' for exchange 'x' in vhost '/': received 'fanout' but current is 'topic'"))
 	x.ask("DELETE", "/api/exchanges/%2F/amq.direct", nil).is(401, "")

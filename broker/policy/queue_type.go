@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"curfew/broker/amqp"
 	"curfew/broker/queue"
@@ -114,11 +115,14 @@ func (t QueueType) Overflow(mode string) queue.Overflow {
 	return queue.DropHead
 }
 
-// CheckName refuses a name that does not fit into AMQP's short string. No client can send one, but
-// it may come from an API.
+// CheckName refuses a name that does not fit into AMQP's short string, or is not UTF-8. No client of AMQP 0-9-1 can send one,
+// but it may come from an API.
 func CheckName(what, name string) error {
-	if len(name) > 255 {
+	switch {
+	case len(name) > 255:
 		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "the name of %s has %d octets, at most 255 are allowed", what, len(name))
+	case !utf8.ValidString(name):
+		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "the name of %s, %q, is not UTF-8", what, name)
 	}
 	return nil
 }
