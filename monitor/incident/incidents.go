@@ -122,14 +122,16 @@ func (a *Incidents) Run(ctx context.Context) error {
 	}
 }
 
-// saveEvery is how often it is saved that an incident still lasts.
-const saveEvery = time.Minute
+const (
+	saveEvery = time.Minute      // how often it is saved that an incident still lasts
+	saveRetry = 10 * time.Second // when saving is tried again that failed
+)
 
 // saveChanges saves what changed, and that incidents last if that was saved longer ago.
 func (a *Incidents) saveChanges(ago time.Duration) {
 	t := a.tracker
 	t.mu.Lock()
-	due := t.changed || len(t.all) > 0 && time.Since(t.savedAt) >= ago
+	due := t.changed && (ago == 0 || !time.Now().Before(t.retryAt)) || len(t.all) > 0 && time.Since(t.savedAt) >= ago
 	t.mu.Unlock()
 	if !due {
 		return

@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -681,6 +682,32 @@ func TestKeptOverARestart(t *testing.T) {
 		_, err := s.AddWindow(Window{Until: time.Now().Add(time.Hour)})
 		require.ErrorIs(t, err, ErrNotSaved)
 		require.Empty(t, s.Windows())
+	})
+}
+
+// TestEndThatWasNotSaved: an end that could not be saved is saved later, though nothing else changes, and is told once.
+func TestEndThatWasNotSaved(t *testing.T) {
+	dir := t.TempDir()
+	o := func(o *Options) { o.Dir = dir }
+	blocked := filepath.Join(dir, keptFile) + ".new" // where it is written
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, o)
+		s.degraded("refused")
+		pass(9 * time.Second)
+		require.Equal(t, []string{"firing CurfewScheduleDegraded"}, s.told())
+		require.NoError(t, os.Mkdir(blocked, 0o700))
+		s.degraded("")
+		pass(12 * time.Second)
+		require.Equal(t, []string{"firing CurfewScheduleDegraded", "resolved CurfewScheduleDegraded"}, s.told())
+		require.Less(t, s.log.FilterMessageSnippet("could not be saved").Len(), 4)
+		require.NoError(t, os.Remove(blocked))
+		pass(11 * time.Second)
+		data, err := os.ReadFile(filepath.Join(dir, keptFile))
+		require.NoError(t, err)
+		var k kept
+		require.NoError(t, json.Unmarshal(data, &k))
+		require.Empty(t, k.Open)
+		require.Len(t, k.Recent, 1)
 	})
 }
 

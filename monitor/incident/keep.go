@@ -236,6 +236,9 @@ func (a *Incidents) save() error {
 		return encoder.Encode(k)
 	})
 	if err != nil {
+		t.mu.Lock()
+		t.changed, t.retryAt = true, now.Add(saveRetry)
+		t.mu.Unlock()
 		return fmt.Errorf("%w: %w", ErrNotSaved, err)
 	}
 	return nil

@@ -132,7 +132,7 @@ func (s *service) message(a *notice) (text string, params types.Params) {
 	}
 	lines := []string{chatMarks.Replace(cut(a.text(), maxSummary)), since}
 	if a.Command != "" && !a.over() {
-		lines = append(lines, cut(a.Command, maxLink))
+		lines = append(lines, chatMarks.Replace(cut(a.Command, maxLink)))
 	}
 	for _, link := range []string{a.page(), a.Runbook} {
 		if len(link) > maxLink {

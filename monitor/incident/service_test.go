@@ -96,7 +96,7 @@ func TestServicesAreSentText(t *testing.T) {
 		}
 		require.Contains(t, text, "essages expire unconsumed: ")
 		require.Contains(t, text, "\nsince "+printable.Clock(hostile().Since)+" UTC, instance here\n")
-		require.Equal(t, i != 1, strings.Contains(text, "\ncurfew queue show x\n"), "nothing is to be done about what is over")
+		require.Equal(t, i != 1, strings.Contains(text, "\ncurfew queue show x ‹!channel›\n"), "nothing is to be done about what is over")
 		require.Contains(t, text, "\nhttps://runbooks.example/CurfewDeadlineMissed.md")
 		require.NotContains(t, text, "<!channel>", "a queue's name mentions nobody")
 		require.LessOrEqual(t, utf8.RuneCountInString(text), 2_000, "Discord's limit")

@@ -50,7 +50,7 @@ func hostile() *notice {
 	return &notice{
 		Incident: Incident{
 			ID: "1", Condition: "deadline_missed", Alertname: "CurfewDeadlineMissed", Level: Warning, Count: 8, Toll: 8, Queues: 1, Since: at,
-			Summary: "Messages expire unconsumed: " + name(queue) + ": 8 messages expired", Worst: []Affected{{VHost: "/", Queue: queue, Count: 8}}, Command: "curfew queue show x",
+			Summary: "Messages expire unconsumed: " + name(queue) + ": 8 messages expired", Worst: []Affected{{VHost: "/", Queue: queue, Count: 8}}, Command: "curfew queue show x <!channel>",
 			Runbook: from.runbook("CurfewDeadlineMissed"),
 		},
 		source: from, rule: everything, names: map[string]string{"alertname": "CurfewDeadlineMissed", "vhost": "/", "queue": queue}, worst: Finding{Action: "dropped"}, at: at, what: "begun",

@@ -38,6 +38,7 @@ type tracker struct {
 	windows []Window
 	changed bool // since it was saved
 	savedAt time.Time
+	retryAt time.Time // when a save that failed is tried again
 
 	lookedAt  time.Time
 	hour      deadline.Hour // at the last look

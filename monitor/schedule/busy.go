@@ -52,11 +52,12 @@ func (m *Scheduler) wait(queue uint64, path deadline.Path) {
 	defer func() {
 		if p := recover(); p != nil {
 			m.log.Error("cannot expire messages of a queue, trying again", zap.Error(fmt.Errorf("panic: %v\n%s", p, debug.Stack())))
-			m.busy.take(queue, maxBusy) // they are claimed again when their lease ends
-			m.busy.take(queue, 0)
+			m.busy.mu.Lock()
+			delete(m.busy.waiting, queue) // they are claimed again when their lease ends
+			m.busy.mu.Unlock()
 		}
 	}()
-	for refs := m.busy.take(queue, fireSlice); len(refs) > 0; refs = m.busy.take(queue, fireSlice) {
+	for refs := m.busy.take(queue); len(refs) > 0; refs = m.busy.take(queue) {
 		answers := m.primary.Expire(refs, path, true, nil)
 		m.busy.mu.Lock()
 		m.busy.answered = append(m.busy.answered, answered{refs, answers, path})
@@ -66,7 +67,7 @@ func (m *Scheduler) wait(queue uint64, path deadline.Path) {
 }
 
 // take takes the first shadows that wait for a queue. If there are none, nobody waits for it any more.
-func (b *busyQueues) take(queue uint64, most int) []deadline.Ref {
+func (b *busyQueues) take(queue uint64) []deadline.Ref {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	all := b.waiting[queue]
@@ -74,7 +75,7 @@ func (b *busyQueues) take(queue uint64, most int) []deadline.Ref {
 		delete(b.waiting, queue)
 		return nil
 	}
-	n := min(len(all), most)
+	n := min(len(all), fireSlice)
 	b.waiting[queue] = all[n:]
 	return slices.Clip(all[:n])
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"curfew/broker"
@@ -59,15 +60,18 @@ func (n *Node) openDeadManSwitch() (err error) {
 // eventsExchange is where notifications are published, in the default virtual host.
 const eventsExchange = "curfew.events"
 
-// eventExchange publishes notifications in the bundled broker. For one goroutine.
+// eventExchange publishes notifications in the bundled broker. Safe for concurrent use.
 type eventExchange struct {
 	own       *ownBroker
+	mu        sync.Mutex
 	vhost     *broker.VHost // of publisher
 	publisher *broker.Publisher
 }
 
 // Publish implements incident.Exchange. Messages are persistent: durable queues bound there keep them.
 func (x *eventExchange) Publish(_ context.Context, e incident.Publication) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	if err := x.open(); err != nil {
 		return err
 	}

@@ -1,12 +1,14 @@
 package node
 
 import (
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -15,6 +17,7 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/queue"
 	"curfew/cmd/internal/settings"
+	"curfew/monitor/incident"
 )
 
 // slowSink is called under the lock of its queue.
@@ -41,6 +44,30 @@ func slowConsumer(t *testing.T, b *broker.Broker, sink slowSink) *broker.Consume
 	c := &broker.Consumer{Tag: "c", Sink: sink}
 	require.NoError(t, q.Consume(c))
 	return c
+}
+
+// TestEventsFromSeveralGoroutines: two sinks and a test of them may publish at the same time.
+func TestEventsFromSeveralGoroutines(t *testing.T) {
+	b, err := broker.New(broker.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, b.Close()) }()
+	x := &eventExchange{own: &ownBroker{broker: b}}
+	require.NoError(t, x.open())
+	vh, _ := b.VHost("/")
+	q, err := vh.Queues.Declare(nil, "events", broker.QueueDeclare{})
+	require.NoError(t, err)
+	require.NoError(t, vh.Bind(nil, broker.Binding{Source: eventsExchange, Destination: "events", RoutingKey: "#"}))
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 50 {
+				assert.NoError(t, x.Publish(t.Context(), incident.Publication{RoutingKey: "begun", Body: []byte("{}")}))
+			}
+		})
+	}
+	all.Wait()
+	ready, _, _ := q.Counts()
+	require.Equal(t, 200, ready)
 }
 
 // TestIncidentsNameALockedQueue: what holds the lock of a queue for so long that clients feel it, and again, makes one notification that names both.
