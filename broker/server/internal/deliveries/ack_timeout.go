@@ -19,14 +19,19 @@ func (d *Deliveries) Overdue(now deadline.Instant, serverMillis int64) (timeoutM
 	for _, c := range d.consumers {
 		shortest = shorter(shortest, timeoutOf(&delivery{queue: c.Queue, consumer: c}, serverMillis))
 	}
-	d.unacked.each(func(m *delivery) bool {
+	for _, m := range d.unacked.from(1) {
+		if m.queue == nil {
+			continue
+		}
 		age := now.Sub(m.at).Milliseconds()
 		if t := timeoutOf(m, serverMillis); t > 0 && age > t {
-			timeoutMillis = t
+			return t
 		}
-		return timeoutMillis == 0 && shortest > 0 && age > shortest
-	})
-	return timeoutMillis
+		if shortest == 0 || age <= shortest {
+			break
+		}
+	}
+	return 0
 }
 
 // timeoutOf returns how long a delivery may stay unacknowledged, in ms; 0 means forever.

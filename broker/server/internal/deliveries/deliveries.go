@@ -39,7 +39,7 @@ type Deliveries struct {
 }
 
 // Init prepares the deliveries of a channel. They are sent by out, and the memory that
-// consumers take is added to h. client says whose they are.
+// consumers take is added to u. client says whose they are.
 func (d *Deliveries) Init(channel uint16, out *Outbox, u *Memory, notifyCancel bool, client func() string) {
 	d.channel, d.out, d.usage, d.notifyCancel, d.client = channel, out, u, notifyCancel, client
 	d.consumers = map[string]*Consumer{}

@@ -1,8 +1,9 @@
 package deliveries
 
 import (
-	"maps"
-	"slices"
+	"iter"
+
+	"github.com/tidwall/btree"
 
 	"curfew/broker"
 	"curfew/broker/deadline"
@@ -28,16 +29,16 @@ func (m *delivery) brokers() *broker.Consumer {
 
 // ring holds a channel's deliveries by delivery tag. It is a ring of chunks, since tags ascend by one and are mostly settled
 // in order, and there may be millions: none is copied when the ring grows. The few deliveries that are left far behind
-// move to a map, so that one message held for a long time does not make the ring as long as everything delivered since.
+// move to old, so that one message held for a long time does not make the ring as long as everything delivered since.
 // The zero value is empty, and its first tag is 1. Guarded by Deliveries.mu.
 type ring struct {
-	chunks     []*chunk // length a power of two, or nil. Those of the tags behind first up to next are there
-	spare      *chunk   // nil, or an empty one
-	first      uint64   // all tags up to it are settled or in old
-	next       uint64   // the last tag given out
-	count      int      // not settled
-	old        map[uint64]delivery
-	lastLapsed uint64 // the next lapsed delivery is probably behind this tag
+	chunks     []*chunk                     // length a power of two, or nil. Those of the tags behind first up to next are there
+	spare      *chunk                       // nil, or an empty one
+	first      uint64                       // all tags up to it are settled or in old
+	next       uint64                       // the last tag given out
+	count      int                          // not settled
+	old        btree.Map[uint64, *delivery] // in order, so that a step takes some of very many
+	lastLapsed uint64                       // the next lapsed delivery is probably behind this tag
 }
 
 const chunkTags = 32
@@ -93,7 +94,7 @@ func (r *ring) slot(tag uint64) *delivery { return &(*r.chunk(tag))[tag%chunkTag
 
 // makeRoom makes room for a chunk: in a larger ring, or by moving the few deliveries of a large ring's first chunk to old.
 func (r *ring) makeRoom() {
-	if r.tags() >= ringLarge && (r.count-len(r.old))*ringSparse < r.tags() {
+	if r.tags() >= ringLarge && (r.count-r.old.Len())*ringSparse < r.tags() {
 		r.moveToOld()
 		return
 	}
@@ -106,12 +107,10 @@ func (r *ring) makeRoom() {
 
 // moveToOld moves what is left in the first chunk.
 func (r *ring) moveToOld() {
-	if r.old == nil {
-		r.old = map[uint64]delivery{}
-	}
 	for n := (r.first + 1) / chunkTags; r.first < r.next && (r.first+1)/chunkTags == n; r.pass() {
 		if s := r.slot(r.first + 1); s.queue != nil {
-			r.old[r.first+1] = *s
+			m := *s
+			r.old.Set(r.first+1, &m)
 			*s = delivery{}
 		}
 	}
@@ -130,8 +129,9 @@ func (r *ring) pass() {
 // take removes and returns the delivery with a tag, or returns false if there is none.
 func (r *ring) take(tag uint64) (m delivery, ok bool) {
 	if tag <= r.first {
-		if m, ok = r.old[tag]; ok {
-			delete(r.old, tag)
+		old, ok := r.old.Delete(tag)
+		if ok {
+			m = *old
 			r.count--
 		}
 		return m, ok
@@ -149,30 +149,42 @@ func (r *ring) take(tag uint64) (m delivery, ok bool) {
 	return m, true
 }
 
-// takeSome removes the deliveries with the tags first to last, with a consumer only those of it, and appends them to out, in
-// order. It looks at most tags of the ring, and returns where to go on.
-func (r *ring) takeSome(first, last uint64, of *Consumer, most int, out []delivery) (_ []delivery, next uint64) {
-	if first <= r.first && len(r.old) > 0 {
-		var tags []uint64
-		for t, m := range r.old {
-			if t >= first && t <= last && (of == nil || m.consumer == of) {
-				tags = append(tags, t)
-			}
-		}
-		slices.Sort(tags)
-		for _, t := range tags {
-			out = append(out, r.old[t])
-			delete(r.old, t)
-			r.count--
+// from is all tags from one on that are not settled, in order, and some of those that are: they have no queue.
+func (r *ring) from(tag uint64) iter.Seq2[uint64, *delivery] {
+	return func(yield func(uint64, *delivery) bool) {
+		more := true
+		r.old.Ascend(tag, func(t uint64, m *delivery) bool {
+			more = yield(t, m)
+			return more
+		})
+		for t := max(tag, r.first+1); more && t <= r.next; t++ {
+			more = yield(t, r.slot(t))
 		}
 	}
-	next = max(first, r.first+1)
-	for end := min(last+1, r.next+1, next+uint64(most)); next < end; next++ {
-		if s := r.slot(next); s.queue != nil && (of == nil || s.consumer == of) {
-			out = append(out, *s)
-			*s = delivery{}
-			r.count--
+}
+
+// takeSome removes the deliveries with the tags first to last, with a consumer only those of it, and appends them to out, in
+// order. It looks at most tags, and returns where to go on.
+func (r *ring) takeSome(first, last uint64, of *Consumer, most int, out []delivery) (_ []delivery, next uint64) {
+	next = last + 1
+	var old []uint64
+	for t, m := range r.from(first) {
+		if t > last || most == 0 {
+			next = t
+			break
 		}
+		most--
+		if m.queue != nil && (of == nil || m.consumer == of) {
+			out = append(out, *m)
+			*m = delivery{}
+			r.count--
+			if t <= r.first {
+				old = append(old, t)
+			}
+		}
+	}
+	for _, t := range old {
+		r.old.Delete(t)
 	}
 	r.trim()
 	return out, next
@@ -187,49 +199,30 @@ func (r *ring) tagsUpTo(tag uint64, most int) (tags []uint64) {
 	if tag == 0 {
 		tag = r.next
 	}
-	for _, t := range slices.Sorted(maps.Keys(r.old)) {
-		if t <= tag {
-			tags = append(tags, t)
+	for t, m := range r.from(1) {
+		if t > tag || len(tags) == most {
+			break
 		}
-	}
-	for t := r.first + 1; t <= tag && len(tags) < most; t++ {
-		if r.slot(t).queue != nil {
+		if m.queue != nil {
 			tags = append(tags, t)
 		}
 	}
 	return tags
 }
 
-// each calls fn for the deliveries in old, and then for the others from the oldest on until
-// fn returns false.
-func (r *ring) each(fn func(*delivery) bool) {
-	for _, m := range r.old {
-		fn(&m)
-	}
-	for t := r.first + 1; t <= r.next; t++ {
-		if m := r.slot(t); m.queue != nil && !fn(m) {
-			return
-		}
-	}
-}
-
 // lapse marks the delivery of a message as lost, and returns false if there is none. Locks
 // lapse in the order of delivery, so the search starts behind the last one.
 func (r *ring) lapse(id uint64, seq queue.Seq) bool {
-	for t, m := range r.old {
-		if m.seq == seq && m.queue.ID() == id {
-			m.seq = 0
-			r.old[t] = m
-			return true
-		}
-	}
-	from := max(r.lastLapsed, r.first) + 1
-	return r.lapseIn(from, r.next, id, seq) || r.lapseIn(r.first+1, min(from-1, r.next), id, seq)
+	from := r.lastLapsed + 1
+	return r.lapseIn(from, r.next, id, seq) || r.lapseIn(1, from-1, id, seq)
 }
 
 func (r *ring) lapseIn(from, to uint64, id uint64, seq queue.Seq) bool {
-	for t := from; t <= to; t++ {
-		if m := r.slot(t); m.seq == seq && m.queue != nil && m.queue.ID() == id {
+	for t, m := range r.from(from) {
+		if t > to {
+			break
+		}
+		if m.seq == seq && m.queue != nil && m.queue.ID() == id {
 			m.seq, r.lastLapsed = 0, t
 			return true
 		}
@@ -242,12 +235,9 @@ func (r *ring) putBack(tag uint64, m delivery) {
 	r.count++
 	if tag > r.first {
 		*r.slot(tag) = m
-		return
+	} else {
+		r.old.Set(tag, &m)
 	}
-	if r.old == nil {
-		r.old = map[uint64]delivery{}
-	}
-	r.old[tag] = m
 }
 
 // trim moves first past what is settled, and releases a large empty ring.

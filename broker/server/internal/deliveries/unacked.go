@@ -22,20 +22,16 @@ func (d *Deliveries) Page(after uint64, out []Unacked) (_ []Unacked, next uint64
 	return d.unacked.page(after, out)
 }
 
-// page appends the deliveries in old to those of the first page.
 func (r *ring) page(after uint64, out []Unacked) (_ []Unacked, next uint64) {
-	if after == 0 {
-		for _, m := range r.old {
+	for t, m := range r.from(after + 1) {
+		if m.queue != nil {
 			out = append(out, m.shown())
 		}
-	}
-	t := max(after, r.first)
-	for ; t < r.next && len(out) < 4*ringLarge; t++ {
-		if m := r.slot(t + 1); m.queue != nil {
-			out = append(out, m.shown())
+		if after = t; len(out) == 4*ringLarge {
+			break
 		}
 	}
-	return out, max(t, 1)
+	return out, after
 }
 
 func (m *delivery) shown() Unacked { return Unacked{m.queue, m.seq, m.consumer, m.at} }
