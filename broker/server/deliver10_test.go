@@ -201,3 +201,36 @@ func TestRejectionsAreAnsweredOnceTheyAreSafe(t *testing.T) {
 		x.close10(c)
 	})
 }
+
+// TestAnswersWaitForTheWindow: answers of a node wait for the client's window as they do for its credit, a few of them.
+func TestAnswersWaitForTheWindow(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		r := x.raw10()
+		for handle, role := range []bool{amqp10.RoleSender, amqp10.RoleReceiver} {
+			r.send(0, &amqp10.Attach{
+				Name: "pair", Handle: uint32(handle), Role: role, Source: &amqp10.Source{Address: "/management"}, Target: &amqp10.Target{Address: "/management"},
+			})
+			next10[*amqp10.Attach](r)
+			if role == amqp10.RoleSender {
+				next10[*amqp10.Flow](r)
+			}
+		}
+		r.send(0, &amqp10.Flow{NextIncomingID: amqp10.Uint(0), IncomingWindow: 0, Handle: amqp10.Uint(1), DeliveryCount: amqp10.Uint(0), LinkCredit: amqp10.Uint(100)})
+		method, path := "GET", "/queues/none"
+		request, err := (&amqp.Message{Properties: &amqp.MessageProperties{To: &path, Subject: &method}, Value: nil}).MarshalBinary()
+		require.NoError(t, err)
+		ask := func(id uint32) {
+			r.send(0, &amqp10.Transfer{DeliveryID: amqp10.Uint(id), DeliveryTag: []byte{1}}, request...)
+		}
+		for id := range uint32(16) {
+			ask(id)
+			next10[*amqp10.Disposition](r)
+		}
+		r.send(0, &amqp10.Flow{NextIncomingID: amqp10.Uint(0), IncomingWindow: 1})
+		next10[*amqp10.Transfer](r)
+		ask(16)
+		next10[*amqp10.Disposition](r)
+		ask(17)
+		r.ended("amqp:precondition-failed")
+	})
+}

@@ -16,7 +16,7 @@ var nodes = map[string]node{"/management": manage.Manage}
 const (
 	// maxRequest is the size of the largest request, in octets.
 	maxRequest = 64 << 10
-	// maxAnswers is how many answers may wait for the client's credit.
+	// maxAnswers is how many answers may wait for the client's credit and window.
 	maxAnswers = 16
 )
 
@@ -48,7 +48,7 @@ func (s *session10) request(l *link10, request []byte) error {
 
 // sendAnswersLocked sends the answers that the client has given credit for.
 func (l *link10) sendAnswersLocked(o *deliveries.Outbox) {
-	for len(l.answers) > 0 && l.credit > 0 {
+	for len(l.answers) > 0 && l.Credit() {
 		tag := l.s.ch.deliveries.SkipLocked()
 		payload := l.begin(tag, true)
 		l.s.out = append(l.s.out, l.answers[0]...)

@@ -120,9 +120,9 @@ func (s *session10) flow(m *amqp10.Flow) error {
 		s.sendPendingLocked(&c.out)
 		if l != nil && l.toClient && m.LinkCredit.Set {
 			l.credit = atMost31(m.DeliveryCount.Value + min(m.LinkCredit.Value, math.MaxInt32) - l.count)
-			l.sendAnswersLocked(&c.out)
 		}
 		for _, each := range s.links {
+			each.sendAnswersLocked(&c.out)
 			each.sendBusAnswersLocked()
 		}
 	})
