@@ -231,9 +231,9 @@ func export(r *rest.Request) error {
 // importFile publishes the lines of the body into the queue, as they come.
 func importFile(r *rest.Request) error {
 	r.TakeTime()
-	at, lines := r.QueueNamed(), r.Upload()
+	at, upload := r.QueueNamed(), r.Upload()
 	return r.Run(operate.ImportDeadLetters, at, func(ctx context.Context) (any, error) {
-		n, err := r.Operations.Letters.Import(ctx, r.Actor, at, lines)
+		n, err := r.Operations.Letters.Import(ctx, r.Actor, at, upload(ctx))
 		return importedCount{n}, err
 	}, r.Answer)
 }

@@ -2,8 +2,11 @@ package rest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -64,29 +67,47 @@ func (r *Request) Run(op operate.Operation, at operate.QueueName, do func(contex
 	return answer(now.Result)
 }
 
-// Upload returns the body for a run that reads it. Whoever prefers not to wait for the run waits until the body has been read.
-func (r *Request) Upload() io.Reader {
+// Upload returns the body for a run that reads it, given the run's context. Whoever prefers not to wait for the run waits until the body has
+// been read.
+func (r *Request) Upload() func(context.Context) io.Reader {
 	read := make(chan struct{})
 	r.uploaded = read
-	return &upload{r.HTTP.Body, sync.OnceFunc(func() { close(read) })}
+	return func(ctx context.Context) io.Reader {
+		return &upload{ctx, r.HTTP.Body, http.NewResponseController(r.W), sync.OnceFunc(func() { close(read) })}
+	}
 }
 
-// upload is a body that tells when it ends.
+// upload is a body that tells when it ends. It ends with an error when the run is cancelled, or when nothing has come for uploadSilence.
 type upload struct {
-	io.Reader
+	run   context.Context
+	body  io.Reader
+	limit *http.ResponseController
 	ended func()
 }
 
 // Read implements io.Reader.
 func (u *upload) Read(b []byte) (int, error) {
-	n, err := u.Reader.Read(b)
-	if err != nil {
-		u.ended()
+	_ = u.limit.SetReadDeadline(time.Now().Add(uploadSilence))
+	stop := context.AfterFunc(u.run, func() { _ = u.limit.SetReadDeadline(time.Unix(1, 0)) })
+	n, err := u.body.Read(b)
+	if stop() {
+		_ = u.limit.SetReadDeadline(time.Time{})
 	}
+	switch {
+	case err == nil:
+		return n, nil
+	case u.run.Err() != nil:
+		err = u.run.Err()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = Bad(fmt.Sprintf("nothing more of the body came for %v", uploadSilence))
+	}
+	u.ended()
 	return n, err
 }
 
 const (
+	// uploadSilence is how long the client of a run may pause while it sends the body.
+	uploadSilence = 5 * time.Minute
 	// answerTime is how long the client of a run has to read the answer.
 	answerTime = time.Minute
 	// maxWait is the longest wait that a client may ask for.

@@ -68,8 +68,15 @@ func newLongDesk(t *testing.T) *longDesk {
 			}
 		}, r.Answer)
 	}}
+	upload := rest.Route{Method: http.MethodPost, Path: "/api/upload", Need: operate.Management, Handle: func(r *rest.Request) error {
+		body := r.Upload()
+		return r.Run(operate.ImportDeadLetters, operate.QueueName{VHost: "/"}, func(ctx context.Context) (any, error) {
+			n, err := io.Copy(io.Discard, body(ctx))
+			return rest.Object{"read": n}, err
+		}, r.Answer)
+	}}
 	l := pipes{make(chan net.Conn)}
-	s := &http.Server{Handler: rest.New(rest.Options{Broker: b, Operations: d.ops}, []rest.Route{long}).Handler(), ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute}
+	s := &http.Server{Handler: rest.New(rest.Options{Broker: b, Operations: d.ops}, []rest.Route{long, upload}).Handler(), ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute}
 	go s.Serve(l)
 	transport := &http.Transport{DialContext: l.dial}
 	d.client = &http.Client{Transport: transport}
@@ -188,5 +195,54 @@ func TestTooManyRuns(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, http.StatusOK, answer.StatusCode)
 		assert.Len(t, d.runs("one"), 100, "the oldest is forgotten")
+	})
+}
+
+// TestAStalledUploadEnds: a client that stops in the middle of its body is waited for a few minutes, and until its run is cancelled.
+func TestAStalledUploadEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newLongDesk(t)
+		begin := func() (client *io.PipeWriter, status chan int) {
+			body, client := io.Pipe()
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://curfew/api/upload", body)
+			require.NoError(t, err)
+			req.SetBasicAuth("one", "p")
+			status = make(chan int, 1)
+			go func() {
+				answer, err := d.client.Do(req)
+				if err != nil {
+					status <- 0
+					return
+				}
+				answer.Body.Close()
+				status <- answer.StatusCode
+			}()
+			for range 3 {
+				client.Write([]byte("{}\n"))
+				time.Sleep(4 * time.Minute)
+			}
+			return client, status
+		}
+		client, status := begin()
+		client.Close()
+		assert.Equal(t, http.StatusOK, <-status)
+
+		client, status = begin()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		run := d.runs("one")[0]
+		assert.Equal(t, deadletters.Failed, run.State)
+		assert.EqualError(t, run.Failure.Err, "bad_request: nothing more of the body came for 5m0s")
+		client.Close()
+		<-status
+
+		client, status = begin()
+		run = d.runs("one")[0]
+		require.Equal(t, deadletters.Running, run.State)
+		run, err := operate.CancelRun.Do(t.Context(), d.ops.Access, operate.Actor{Name: "one", Tags: []string{access.Management}}, operate.RunName{ID: run.ID})
+		require.NoError(t, err)
+		assert.Equal(t, deadletters.Cancelled, run.State)
+		client.Close()
+		<-status
 	})
 }
