@@ -25,10 +25,10 @@ func (r *Request) Stream() *Stream {
 	return &Stream{Turns: r.server.Turns, W: r.W, Kind: "application/json"}
 }
 
-// List writes n values, which at makes.
+// List writes n values, which at makes. It ends early if the client is gone.
 func (s *Stream) List(n int, at func(i int) any) {
 	s.Text("[")
-	for i := range n {
+	for i := 0; i < n && s.err == nil; i++ {
 		if i > 0 {
 			s.Text(",")
 		}
