@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,6 +45,9 @@ type call struct {
 	r     *http.Request
 	vh    *broker.VHost
 	actor operate.Actor
+
+	ofTopics map[string][]*broker.Queue // the subscriptions of each topic; nil: not asked for yet
+	delayed  map[string]int             // how many messages are scheduled for each queue; nil: not asked for yet
 }
 
 // ServeHTTP implements http.Handler.
@@ -67,7 +71,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, errors.New("the virtual host / or the user of Service Bus's clients does not exist"))
 		return
 	}
-	c := call{h, w, r, vh, operate.ActorOf(&user, operate.API)}
+	c := call{Handler: h, w: w, r: r, vh: vh, actor: operate.ActorOf(&user, operate.API)}
 	path := strings.Trim(r.URL.Path, "/")
 	rules, rule, ofRules := cutRules(path)
 	switch list := strings.ToLower(path); {
@@ -76,16 +80,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case ofRules:
 		c.rules(rules, rule)
 	case r.Method == http.MethodGet && list == "$resources/queues":
-		listed(&c, c.queues())
+		listed(&c, c.queues(), c.queueEntry)
 	case r.Method == http.MethodGet && list == "$namespaceinfo":
 		name, _, _ := strings.Cut(r.Host, ":")
 		write(w, http.StatusOK, namespaceEntry{ID: idOf("$namespaceinfo"), Title: name, Content: namespaceContent{"application/xml", namespaceInfo{
 			XMLName: xml.Name{Space: busSpace, Local: "NamespaceInfo"}, Name: name, NamespaceType: "Messaging", MessagingSKU: "Standard", CreatedTime: zeroTime, ModifiedTime: zeroTime,
 		}}})
 	case r.Method == http.MethodGet && list == "$resources/topics":
-		listed(&c, c.topics())
+		listed(&c, c.topics(), c.topicEntry)
 	case r.Method == http.MethodGet && strings.HasSuffix(list+"/", subscriptions):
-		listed(&c, c.subscriptions(path[:len(path)+1-len(subscriptions)]))
+		listed(&c, c.subscriptions(path[:len(path)+1-len(subscriptions)]), c.subscriptionEntry)
 	case r.Method == http.MethodGet:
 		c.get(path)
 	case r.Method == http.MethodPut:
@@ -106,8 +110,8 @@ func refuse(w http.ResponseWriter, status int, err error) {
 
 func queueName(topic, subscription string) string { return topic + "/Subscriptions/" + subscription }
 
-// listed answers with a page of entries.
-func listed[T any](c *call, all []T) {
+// listed answers with a page of entries. Only those of the page are made.
+func listed[T, E any](c *call, all []T, make func(T) E) {
 	query := c.r.URL.Query()
 	skip, _ := strconv.Atoi(query.Get("$skip"))
 	top, err := strconv.Atoi(query.Get("$top"))
@@ -115,35 +119,45 @@ func listed[T any](c *call, all []T) {
 		top = 100
 	}
 	all = all[min(max(skip, 0), len(all)):]
-	write(c.w, http.StatusOK, newFeed(strings.Trim(c.r.URL.Path, "/"), all[:min(top, len(all))]))
+	var page []E
+	for _, one := range all[:min(top, len(all))] {
+		page = append(page, make(one))
+	}
+	write(c.w, http.StatusOK, newFeed(strings.Trim(c.r.URL.Path, "/"), page))
 }
 
-func (c *call) queues() (all []entry) {
-	for _, q := range c.vh.Queues.List() {
+func (c *call) queues() []*broker.Queue {
+	return slices.DeleteFunc(c.vh.Queues.List(), func(q *broker.Queue) bool {
 		name := q.Name()
-		if !policy.IsSubqueue(name) && !strings.HasSuffix(name, policy.DeferredSuffix) && !strings.Contains(strings.ToLower(name), subscriptions) {
-			all = append(all, newEntry(name, c.queue(q, "QueueDescription")))
-		}
-	}
-	return all
+		return policy.IsSubqueue(name) || strings.HasSuffix(name, policy.DeferredSuffix) || strings.Contains(strings.ToLower(name), subscriptions)
+	})
 }
 
-func (c *call) topics() (all []entry) {
-	for _, x := range c.vh.Exchanges.List() {
-		if x.Name != "" && !strings.HasPrefix(x.Name, "amq.") {
-			all = append(all, newEntry(x.Name, c.topic(x)))
-		}
-	}
-	return all
+func (c *call) topics() []broker.ExchangeInfo {
+	return slices.DeleteFunc(c.vh.Exchanges.List(), func(x broker.ExchangeInfo) bool { return x.Name == "" || strings.HasPrefix(x.Name, "amq.") })
 }
 
-func (c *call) subscriptions(topic string) (all []entry) {
-	for _, q := range c.vh.Queues.List() {
-		if of, name := servicebus.Split(q.Name()); of == topic && name != "" && !policy.IsSubqueue(name) && !strings.HasSuffix(name, policy.DeferredSuffix) {
-			all = append(all, newEntry(q.Name(), c.queue(q, "SubscriptionDescription")))
+// subscriptions are those of a topic. All queues are looked at once in a request.
+func (c *call) subscriptions(topic string) []*broker.Queue {
+	if c.ofTopics == nil {
+		c.ofTopics = map[string][]*broker.Queue{}
+		for _, q := range c.vh.Queues.List() {
+			if of, name := servicebus.Split(q.Name()); name != "" && !policy.IsSubqueue(name) && !strings.HasSuffix(name, policy.DeferredSuffix) {
+				c.ofTopics[of] = append(c.ofTopics[of], q)
+			}
 		}
 	}
-	return all
+	return c.ofTopics[topic]
+}
+
+func (c *call) queueEntry(q *broker.Queue) entry {
+	return newEntry(q.Name(), c.queue(q, "QueueDescription"))
+}
+
+func (c *call) topicEntry(x broker.ExchangeInfo) entry { return newEntry(x.Name, c.topic(x)) }
+
+func (c *call) subscriptionEntry(q *broker.Queue) entry {
+	return newEntry(q.Name(), c.queue(q, "SubscriptionDescription"))
 }
 
 func (c *call) topic(x broker.ExchangeInfo) entity {
@@ -179,18 +193,21 @@ func (c *call) queue(q *broker.Queue, kind string) entity {
 	return e
 }
 
-// scheduled counts the messages that are scheduled for a queue.
-func (c *call) scheduled(queue string) (n int) {
-	for next, more := uint64(0), true; more; more = next != 0 {
-		var page []broker.DelayedMessage
-		page, next = c.vh.Delayed(next, 1000)
-		for i := range page {
-			if page[i].Exchange == "" && page[i].RoutingKey == queue {
-				n++
+// scheduled counts the messages that are scheduled for a queue. All of them are looked at once in a request.
+func (c *call) scheduled(queue string) int {
+	if c.delayed == nil {
+		c.delayed = map[string]int{}
+		for next, more := uint64(0), true; more; more = next != 0 {
+			var page []broker.DelayedMessage
+			page, next = c.vh.Delayed(next, 1000)
+			for i := range page {
+				if page[i].Exchange == "" {
+					c.delayed[page[i].RoutingKey]++
+				}
 			}
 		}
 	}
-	return n
+	return c.delayed[queue]
 }
 
 // isPart reports whether a path would be that of the deferred messages of an entity.
@@ -209,13 +226,13 @@ func (c *call) find(path string) (entry, bool) {
 		if err != nil {
 			return entry{}, false
 		}
-		return newEntry(q.Name(), c.queue(q, "SubscriptionDescription")), true
+		return c.subscriptionEntry(q), true
 	}
 	if q, err := c.vh.Queues.Get(path); err == nil {
-		return newEntry(path, c.queue(q, "QueueDescription")), true
+		return c.queueEntry(q), true
 	}
 	if x, err := c.vh.Exchanges.Get(path); err == nil && path != "" && !strings.HasPrefix(path, "amq.") {
-		return newEntry(path, c.topic(x)), true
+		return c.topicEntry(x), true
 	}
 	return entry{}, false
 }
@@ -376,8 +393,8 @@ func (c *call) delete(path string) {
 	case c.vh.Queues.Has(path):
 		err = c.deleteQueue(path)
 	default:
-		for _, e := range c.subscriptions(path) {
-			if err := c.deleteQueue(queueName(path, e.Title)); err != nil && !errors.Is(err, operate.ErrNotFound) {
+		for _, q := range c.subscriptions(path) {
+			if err := c.deleteQueue(q.Name()); err != nil && !errors.Is(err, operate.ErrNotFound) {
 				refuse(c.w, http.StatusBadRequest, err)
 				return
 			}

@@ -171,11 +171,7 @@ func (c *call) rules(path, name string) {
 	}
 	all := servicebus.RulesOf(c.vh, topic, queue)
 	if name == "" && c.r.Method == http.MethodGet {
-		entries := make([]ruleEntry, len(all))
-		for i := range all {
-			entries[i] = entryOf(&all[i])
-		}
-		listed(c, entries)
+		listed(c, all, func(r servicebus.BoundRule) ruleEntry { return entryOf(&r) })
 		return
 	}
 	named := servicebus.Named(all, name)
