@@ -7,9 +7,10 @@ import (
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
 	"curfew/broker/operate/admin"
+	"curfew/broker/server"
 )
 
-func vhostObject(r *request, vh *broker.VHost) object {
+func vhostObject(r *request, vh *broker.VHost, all map[string]traffic) object {
 	about := vh.Metadata()
 	tags := about.Tags
 	if tags == nil {
@@ -32,32 +33,33 @@ func vhostObject(r *request, vh *broker.VHost) object {
 		}
 	}
 	o["message_stats"] = r.api.counts(c, keys...)
-	all, ready, unacked := depthOf(vh)
-	r.api.messages(o, all, ready, unacked, keys...)
-	addTraffic(r, o, vh.Name())
+	messages, ready, unacked := depthOf(vh)
+	r.api.messages(o, messages, ready, unacked, keys...)
+	of := all[vh.Name()]
+	for name, n := range map[string]uint64{"recv_oct": of.received, "send_oct": of.sent} {
+		o[name], o[name+"_details"] = n, object{"rate": rest.Rate(0)}
+	}
 	return o
 }
 
-// addTraffic adds what the virtual host's connections have received and sent.
-func addTraffic(r *request, o object, vhost string) {
-	var received, sent uint64
-	for _, c := range r.api.Server.List() {
-		if c.VHost == vhost {
-			received, sent = received+c.Received, sent+c.Sent
-		}
+// traffic is what connections have received and sent, in octets.
+type traffic struct{ received, sent uint64 }
+
+// trafficOf adds up the connections of each virtual host.
+func trafficOf(connections []server.ConnectionInfo) map[string]traffic {
+	all := map[string]traffic{}
+	for i := range connections {
+		c := &connections[i]
+		of := all[c.VHost]
+		all[c.VHost] = traffic{of.received + c.Received, of.sent + c.Sent}
 	}
-	for name, n := range map[string]uint64{"recv_oct": received, "send_oct": sent} {
-		o[name], o[name+"_details"] = n, object{"rate": rest.Rate(0)}
-	}
+	return all
 }
 
 func listVHosts(r *request) error {
 	r.api.rates.Refresh()
-	list := []object{}
-	for _, vh := range r.vhosts() {
-		list = append(list, vhostObject(r, vh))
-	}
-	return r.List(list)
+	list, all := r.vhosts(), trafficOf(r.api.Server.List())
+	return r.Rows(len(list), func(i int) object { return vhostObject(r, list[i], all) })
 }
 
 func getVHost(r *request) error {
@@ -66,7 +68,7 @@ func getVHost(r *request) error {
 		return err
 	}
 	r.api.rates.Refresh()
-	return r.One(vhostObject(r, vh))
+	return r.One(vhostObject(r, vh, trafficOf(r.api.Server.List())))
 }
 
 // protectVHost protects the virtual host from deletion, or lifts that protection.
