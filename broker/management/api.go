@@ -79,10 +79,10 @@ func New(o Options) *API {
 
 // identify gives the broker an ID at its first start, as RabbitMQ gives one to a cluster.
 func (a *API) identify() {
-	if _, there := a.b.GlobalParameters()[clusterID]; there {
+	if _, there := a.b.GlobalParameters()[clusterIDParameter]; there {
 		return
 	}
-	if _, err := a.b.SetGlobalParameter(clusterID, "rabbitmq-cluster-id-"+rand.Text()); err != nil {
+	if _, err := a.b.SetGlobalParameter(clusterIDParameter, "rabbitmq-cluster-id-"+rand.Text()); err != nil {
 		a.log.Warn("the cluster's ID is not saved; the next start makes a new one", zap.Error(err))
 	}
 }

@@ -1,8 +1,6 @@
 package management
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
 	"net/http"
 	"regexp"
 	"runtime"
@@ -181,16 +179,10 @@ type label struct{ name, value string }
 func (c *collector) identity(s *sink) {
 	s.gauge("identity_info", "RabbitMQ node & cluster identity info", 1,
 		label{"rabbitmq_node", c.Node}, label{"rabbitmq_cluster", c.clusterName()},
-		label{"rabbitmq_cluster_permanent_id", permanentID(c.Node)}, label{"rabbitmq_endpoint", c.endpoint})
+		label{"rabbitmq_cluster_permanent_id", c.clusterID()}, label{"rabbitmq_endpoint", c.endpoint})
 	s.gauge("build_info", "RabbitMQ & Erlang/OTP version info", 1,
 		label{"rabbitmq_version", server.RabbitMQVersion}, label{"erlang_version", runtime.Version()}, label{"prometheus_plugin_version", server.RabbitMQVersion},
 		label{"prometheus_client_version", "client_golang"}, label{"product_name", "Curfew"}, label{"product_version", c.Version})
-}
-
-// permanentID looks like RabbitMQ's, and changes only with the node's name.
-func permanentID(node string) string {
-	sum := sha256.Sum256([]byte(node))
-	return "rabbitmq-cluster-id-" + base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
 func truth(b bool) float64 {

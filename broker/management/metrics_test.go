@@ -77,7 +77,8 @@ func TestDashboardFills(t *testing.T) {
 		assert.True(t, named[name], name)
 	}
 	assert.True(t, named["curfew_messages_ready"], "our own stand beside them")
-	assert.Contains(t, text, `rabbitmq_identity_info{rabbitmq_cluster="curfew@test",rabbitmq_cluster_permanent_id="rabbitmq-cluster-id-`)
+	id := x.ask("GET", "/api/global-parameters/internal_cluster_id", nil).is(200, "").object()["value"].(string)
+	assert.Contains(t, text, `rabbitmq_identity_info{rabbitmq_cluster="curfew@test",rabbitmq_cluster_permanent_id="`+id+`"`)
 	assert.Contains(t, text, `rabbitmq_endpoint="aggregated"`)
 	all := series(text)
 	for name, want := range map[string]string{

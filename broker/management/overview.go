@@ -102,7 +102,7 @@ func (a *API) contexts() []object {
 const (
 	clusterNameParameter = "cluster_name"
 	clusterTagsParameter = "cluster_tags"
-	clusterID            = "internal_cluster_id"
+	clusterIDParameter   = "internal_cluster_id"
 )
 
 // clusterName returns the name of the cluster; until it is set, that is the node's name.
@@ -111,6 +111,12 @@ func (a *API) clusterName() string {
 		return name
 	}
 	return a.Node
+}
+
+// clusterID returns the ID of the cluster, which stays the same when nodes are renamed.
+func (a *API) clusterID() string {
+	id, _ := a.b.GlobalParameters()[clusterIDParameter].(string)
+	return id
 }
 
 func (a *API) clusterTags() any {
