@@ -7,7 +7,7 @@
 //
 // # Who may do what
 //
-// Only the table in rules.go says who may do an operation: the role that the user's tags have to give, access to the virtual host, and the
+// Only the rule of an operation (Op.Rule, or the table in rules.go) says who may do it: the role that the user's tags have to give, access to the virtual host, and the
 // permissions on the queue (RabbitMQ: Access Control, Management Plugin Permissions). It is the same for all faces. A replay belongs
 // to the user who started it.
 //

@@ -23,7 +23,7 @@ type client10 struct {
 	disposition amqp10.Disposition
 	state       amqp10.State
 
-	bus *busClient // nil: the client speaks RabbitMQ\'s dialect
+	bus *busClient // nil: the client speaks RabbitMQ's dialect
 }
 
 const (

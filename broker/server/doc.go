@@ -60,9 +60,10 @@
 //
 // # Bounds
 //
-//   - Before login: frames of 8 KiB, tables of depth 4, ten seconds in all, five of them for
-//     TLS. When there are too many connections in their handshake, the oldest one of the
-//     address that has the most is closed (admission).
+//   - Before login: frames of 8 KiB, tables of depth 4, ten seconds for the first octets and TLS,
+//     ten for the login, and ten more until the virtual host is open. When there are too many
+//     connections in their handshake, the oldest one of the address that has the most is closed
+//     (admission).
 //   - An oversized frame is refused before it is buffered. Bodies take memory as they
 //     arrive. Unfinished publishes, transactions, channels, consumers and unsent frames are
 //     charged to a memory budget that all clients share (deliveries.Memory, broker/memory). When the

@@ -1,6 +1,6 @@
 // Package servicebus has what Azure Service Bus adds to AMQP 1.0: shared access signatures, the requests
 // to $cbs and $management with their answers, lock tokens as its clients have them, and the entities of
-// the emulator's Config.json. It does no I/O; package server carries the requests out.
+// the emulator's Config.json, which Config.Declare makes. Package server carries the requests out.
 //
 // # What an entity is
 //

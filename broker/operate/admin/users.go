@@ -207,7 +207,7 @@ type PermissionFilter struct {
 	VHost string `json:"vhost" hide:"page"`
 }
 
-// both checks that the user and the virtual host exist that a filter names.
+// both checks that the user exists that a filter names; that its virtual host does, was checked before.
 func both(c *operate.Call, user string) error {
 	if _, ok := c.Broker.Accounts.User(user); user != "" && !ok {
 		return operate.ErrNotFound

@@ -3,5 +3,5 @@
 // API has, as the user that Service Bus's clients act as, and are recorded as such.
 //
 // Only what Curfew keeps is remembered: the other properties of an entity are answered with Azure's
-// defaults. Of rules there are those whose filter is true, false or a correlation filter.
+// defaults. A rule's filter may be true, false, a correlation filter or SQL; rules have no actions.
 package atom
