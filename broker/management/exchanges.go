@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -92,7 +91,7 @@ func (r *request) exchange() (*broker.VHost, *broker.ExchangeInfo, error) {
 // propertiesKey names a binding between two ends: the routing key, escaped, and a
 // hash of the arguments if it has any; "~" stands for neither.
 func propertiesKey(b *broker.Binding) string {
-	key := quotePlus(b.RoutingKey)
+	key := strings.ReplaceAll(url.QueryEscape(b.RoutingKey), "~", "%7E")
 	if len(b.Args) > 0 {
 		return key + "~" + argsHash(b.Args)
 	}
@@ -100,22 +99,6 @@ func propertiesKey(b *broker.Binding) string {
 		return "~"
 	}
 	return key
-}
-
-// quotePlus escapes as Python's quote_plus does, and "~" too.
-func quotePlus(s string) string {
-	var b strings.Builder
-	for _, c := range []byte(s) {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '.', c == '-':
-			b.WriteByte(c)
-		case c == ' ':
-			b.WriteByte('+')
-		default:
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
-	}
-	return b.String()
 }
 
 // argsHash is as long as RabbitMQ's. Like RabbitMQ's, it only distinguishes arguments.
