@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -23,14 +22,6 @@ const (
 	perObject  = "per-object"
 	detailed   = "detailed"
 )
-
-// hostUse is what the process uses, and its limits.
-type hostUse struct {
-	OpenFiles, MaxFiles int
-	DiskFree, DiskLimit int64 // bytes
-	MemoryLimit         int64 // bytes
-	Uptime              time.Duration
-}
 
 // Metrics answers on the paths of RabbitMQ's Prometheus plugin: on /metrics, together with what own gathers, and on /metrics/per-object and
 // /metrics/detailed, by the names that RabbitMQ's dashboards and alerts use (RabbitMQ: Monitoring with Prometheus and Grafana). It asks for no
@@ -195,19 +186,20 @@ func truth(b bool) float64 {
 // node shows what the process uses, and its limits.
 func (c *collector) node(s *sink) {
 	memory, disk := c.Broker.Alarm.Low()
-	host := c.host()
+	openFiles, maxFiles := descriptors()
+	diskFree, diskLimit := c.disk()
 	s.gauge("alarms_memory_used_watermark", "is 1 if VM memory watermark alarm is in effect", truth(memory))
 	s.gauge("alarms_free_disk_space_watermark", "is 1 if free disk space watermark alarm is in effect", truth(disk))
 	s.gauge("alarms_file_descriptor_limit", "is 1 if file descriptor limit alarm is in effect", 0)
-	s.gauge("erlang_uptime_seconds", "Node uptime", host.Uptime.Seconds())
-	s.gauge("process_open_fds", "Open file descriptors", float64(host.OpenFiles))
-	s.gauge("process_max_fds", "Open file descriptors limit", float64(host.MaxFiles))
+	s.gauge("erlang_uptime_seconds", "Node uptime", c.Now().Sub(c.started).Seconds())
+	s.gauge("process_open_fds", "Open file descriptors", float64(openFiles))
+	s.gauge("process_max_fds", "Open file descriptors limit", float64(maxFiles))
 	s.gauge("process_open_tcp_sockets", "Open TCP sockets", float64(c.Server.Connections()))
-	s.gauge("process_max_tcp_sockets", "Open TCP sockets limit", float64(host.MaxFiles))
+	s.gauge("process_max_tcp_sockets", "Open TCP sockets limit", float64(maxFiles))
 	s.gauge("process_resident_memory_bytes", "Memory used in bytes", float64(c.Broker.Alarm.MemoryInUse()))
-	s.gauge("resident_memory_limit_bytes", "Memory high watermark in bytes", float64(host.MemoryLimit))
-	s.gauge("disk_space_available_bytes", "Disk space available in bytes", float64(host.DiskFree))
-	s.gauge("disk_space_available_limit_bytes", "Free disk space low watermark in bytes", float64(host.DiskLimit))
+	s.gauge("resident_memory_limit_bytes", "Memory high watermark in bytes", float64(c.memoryLimit()))
+	s.gauge("disk_space_available_bytes", "Disk space available in bytes", float64(diskFree))
+	s.gauge("disk_space_available_limit_bytes", "Free disk space low watermark in bytes", float64(diskLimit))
 }
 
 // churn shows how often connections, channels and queues were opened and closed.

@@ -174,11 +174,3 @@ func descriptors() (used, most int) {
 	}
 	return len(open), most
 }
-
-// host returns what the process uses, and its limits.
-func (a *API) host() hostUse {
-	h := hostUse{MemoryLimit: a.memoryLimit(), Uptime: a.Now().Sub(a.started)}
-	h.OpenFiles, h.MaxFiles = descriptors()
-	h.DiskFree, h.DiskLimit = a.disk()
-	return h
-}
