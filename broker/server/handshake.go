@@ -73,11 +73,11 @@ func (h *handshake) begin() error {
 	}
 	if string(header[:]) != amqp.ProtocolHeader {
 		c.log.Warn("not an AMQP 0-9-1 client", zap.String("hint", headerHint(header[:])), zap.Binary("sent", header[:]))
+		ours := amqp.ProtocolHeader
 		if string(header[:]) == amqp10.ProtocolHeader { // AMQP 1.0 §2.2: what is missing is the login
-			c.out.SendRaw([]byte(amqp10.SASLHeader))
-		} else {
-			c.out.SendHeader()
+			ours = amqp10.SASLHeader
 		}
+		c.out.SendRaw([]byte(ours))
 		return errEnd
 	}
 	c.out.Send(0, &amqp.ConnectionStart{

@@ -28,14 +28,6 @@ func (o *Outbox) RawLocked(frames []byte) {
 	o.buf = append(o.buf, frames...)
 }
 
-// SendHeader appends the protocol header, for a client that speaks something else.
-func (o *Outbox) SendHeader() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.buf = append(o.buf, amqp.ProtocolHeader...)
-	o.FlushLocked()
-}
-
 // DeliverLocked appends a message for a consumer. FlushLocked must follow.
 func (o *Outbox) DeliverLocked(channel uint16, consumer string, tag uint64, d *broker.Delivery) {
 	m := &d.Message
