@@ -63,27 +63,16 @@ func (d *Deliveries) TakeDeferred() (runs []broker.Settling, err error) {
 			return nil, lapsedLock(x.tag, x.m.queue, amqp.TxCommitID)
 		}
 	}
+	b := Batch{Gathers: true}
 	for _, x := range *d.deferred {
+		b.add(x.how, x.m)
 		d.giveCreditLocked(x.m)
 		if x.how == broker.Ack {
 			d.counts.Acked++
 		}
 	}
-	runs = settlementRuns(*d.deferred)
 	d.deferred = nil
-	return runs, nil
-}
-
-func settlementRuns(settled []deferredSettlement) (runs []broker.Settling) {
-	for i := range settled {
-		x := broker.Settling{Queue: settled[i].m.queue, How: settled[i].how, Consumer: settled[i].m.brokers()}
-		n := len(runs)
-		if n == 0 || runs[n-1].Queue != x.Queue || runs[n-1].How != x.How || runs[n-1].Consumer != x.Consumer {
-			runs, n = append(runs, x), n+1
-		}
-		runs[n-1].Seqs = append(runs[n-1].Seqs, settled[i].m.seq)
-	}
-	return runs
+	return b.Take(), nil
 }
 
 // PutBackDeferred makes the deferred deliveries unacked again. They are not delivered again
