@@ -80,16 +80,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case ofRules:
 		c.rules(rules, rule)
 	case r.Method == http.MethodGet && list == "$resources/queues":
-		listed(&c, c.queues(), c.queueEntry)
+		listed(&c, c.queues(), c.queue)
 	case r.Method == http.MethodGet && list == "$namespaceinfo":
 		name, _, _ := strings.Cut(r.Host, ":")
 		write(w, http.StatusOK, namespaceEntry{ID: idOf("$namespaceinfo"), Title: name, Content: namespaceContent{"application/xml", namespaceInfo{
 			XMLName: xml.Name{Space: busSpace, Local: "NamespaceInfo"}, Name: name, NamespaceType: "Messaging", MessagingSKU: "Standard", CreatedTime: zeroTime, ModifiedTime: zeroTime,
 		}}})
 	case r.Method == http.MethodGet && list == "$resources/topics":
-		listed(&c, c.topics(), c.topicEntry)
+		builtIn := func(x broker.ExchangeInfo) bool { return x.Name == "" || strings.HasPrefix(x.Name, "amq.") }
+		listed(&c, slices.DeleteFunc(c.vh.Exchanges.List(), builtIn), c.topic)
 	case r.Method == http.MethodGet && strings.HasSuffix(list+"/", subscriptions):
-		listed(&c, c.subscriptions(path[:len(path)+1-len(subscriptions)]), c.subscriptionEntry)
+		listed(&c, c.subscriptions(path[:len(path)+1-len(subscriptions)]), c.queue)
 	case r.Method == http.MethodGet:
 		c.get(path)
 	case r.Method == http.MethodPut:
@@ -111,7 +112,7 @@ func refuse(w http.ResponseWriter, status int, err error) {
 func queueName(topic, subscription string) string { return topic + "/Subscriptions/" + subscription }
 
 // listed answers with a page of entries. Only those of the page are made.
-func listed[T, E any](c *call, all []T, make func(T) E) {
+func listed[T, E any](c *call, all []T, show func(T) E) {
 	query := c.r.URL.Query()
 	skip, _ := strconv.Atoi(query.Get("$skip"))
 	top, err := strconv.Atoi(query.Get("$top"))
@@ -121,20 +122,19 @@ func listed[T, E any](c *call, all []T, make func(T) E) {
 	all = all[min(max(skip, 0), len(all)):]
 	var page []E
 	for _, one := range all[:min(top, len(all))] {
-		page = append(page, make(one))
+		page = append(page, show(one))
 	}
 	write(c.w, http.StatusOK, newFeed(strings.Trim(c.r.URL.Path, "/"), page))
 }
 
-func (c *call) queues() []*broker.Queue {
-	return slices.DeleteFunc(c.vh.Queues.List(), func(q *broker.Queue) bool {
+func (c *call) queues() (all []*broker.Queue) {
+	for _, q := range c.vh.Queues.List() {
 		name := q.Name()
-		return policy.IsSubqueue(name) || strings.HasSuffix(name, policy.DeferredSuffix) || strings.Contains(strings.ToLower(name), subscriptions)
-	})
-}
-
-func (c *call) topics() []broker.ExchangeInfo {
-	return slices.DeleteFunc(c.vh.Exchanges.List(), func(x broker.ExchangeInfo) bool { return x.Name == "" || strings.HasPrefix(x.Name, "amq.") })
+		if !policy.IsSubqueue(name) && !strings.HasSuffix(name, policy.DeferredSuffix) && !strings.Contains(strings.ToLower(name), subscriptions) {
+			all = append(all, q)
+		}
+	}
+	return all
 }
 
 // subscriptions are those of a topic. All queues are looked at once in a request.
@@ -150,27 +150,20 @@ func (c *call) subscriptions(topic string) []*broker.Queue {
 	return c.ofTopics[topic]
 }
 
-func (c *call) queueEntry(q *broker.Queue) entry {
-	return newEntry(q.Name(), c.queue(q, "QueueDescription"))
-}
-
-func (c *call) topicEntry(x broker.ExchangeInfo) entry { return newEntry(x.Name, c.topic(x)) }
-
-func (c *call) subscriptionEntry(q *broker.Queue) entry {
-	return newEntry(q.Name(), c.queue(q, "SubscriptionDescription"))
-}
-
-func (c *call) topic(x broker.ExchangeInfo) entity {
+func (c *call) topic(x broker.ExchangeInfo) entry {
 	e := entity{XMLName: xml.Name{Space: busSpace, Local: "TopicDescription"}, MaxSizeInMegabytes: 1024, RequiresDuplicateDetection: new(bool), EnablePartitioning: new(bool), SizeInBytes: new(int64)}
 	e.settings(x.Args)
 	n := len(c.subscriptions(x.Name))
 	e.SubscriptionCount = &n
 	e.CountDetails = &counts{Space: countSpace, ScheduledMessageCount: c.vh.DelayedFor(x.Name)}
-	return e
+	return newEntry(x.Name, e)
 }
 
-func (c *call) queue(q *broker.Queue, kind string) entity {
-	i := q.Info()
+func (c *call) queue(q *broker.Queue) entry {
+	i, kind := q.Info(), "QueueDescription"
+	if _, subscription := servicebus.Split(q.Name()); subscription != "" {
+		kind = "SubscriptionDescription"
+	}
 	e := entity{XMLName: xml.Name{Space: busSpace, Local: kind}, RequiresSession: new(bool), LockDuration: duration(i.Args["x-lock-duration"], "PT0S")}
 	e.settings(i.Args)
 	e.AccessedAt = instant(c.Operations.Broker.UnixMillis(q.Idle.LastUse(c.Operations.Broker.Now())))
@@ -190,7 +183,7 @@ func (c *call) queue(q *broker.Queue, kind string) entity {
 	}
 	total := int64(n.ActiveMessageCount + n.DeadLetterMessageCount + n.ScheduledMessageCount)
 	e.MessageCount, e.CountDetails = &total, &n
-	return e
+	return newEntry(q.Name(), e)
 }
 
 // scheduled counts the messages that are scheduled for a queue. All of them are looked at once in a request.
@@ -226,13 +219,13 @@ func (c *call) find(path string) (entry, bool) {
 		if err != nil {
 			return entry{}, false
 		}
-		return c.subscriptionEntry(q), true
+		return c.queue(q), true
 	}
 	if q, err := c.vh.Queues.Get(path); err == nil {
-		return c.queueEntry(q), true
+		return c.queue(q), true
 	}
 	if x, err := c.vh.Exchanges.Get(path); err == nil && path != "" && !strings.HasPrefix(path, "amq.") {
-		return c.topicEntry(x), true
+		return c.topic(x), true
 	}
 	return entry{}, false
 }

@@ -34,7 +34,7 @@ func TestAPageCostsItsEntries(t *testing.T) {
 	w := httptest.NewRecorder()
 	allocations := testing.AllocsPerRun(1, func() {
 		c := call{Handler: &Handler{Operations: operate.New(operate.Options{Broker: b})}, w: w, r: httptest.NewRequest(http.MethodGet, "/$resources/queues?$top=1", nil), vh: vh}
-		listed(&c, c.queues(), c.queueEntry)
+		listed(&c, c.queues(), c.queue)
 	})
 	assert.Contains(t, w.Body.String(), "ScheduledMessageCount>1000<")
 	assert.Less(t, allocations, 20_000.0)
