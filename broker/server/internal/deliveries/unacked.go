@@ -25,7 +25,7 @@ func (d *Deliveries) Page(after uint64, out []Unacked) (_ []Unacked, next uint64
 func (r *ring) page(after uint64, out []Unacked) (_ []Unacked, next uint64) {
 	for t, m := range r.from(after + 1) {
 		if m.queue != nil {
-			out = append(out, m.shown())
+			out = append(out, Unacked{m.queue, m.seq, m.consumer, m.at})
 		}
 		if after = t; len(out) == 4*ringLarge {
 			break
@@ -33,8 +33,6 @@ func (r *ring) page(after uint64, out []Unacked) (_ []Unacked, next uint64) {
 	}
 	return out, after
 }
-
-func (m *delivery) shown() Unacked { return Unacked{m.queue, m.seq, m.consumer, m.at} }
 
 // Deadlines returns the deadlines of a page as they are now; 0: none. The page must be sorted by
 // queue, so that each queue is asked once.
