@@ -9,23 +9,12 @@ import (
 // channelTable holds the open channels of a connection by number. Only the reader may change
 // it, and it alone may call get; any goroutine may call list and count. mu is a leaf lock.
 type channelTable struct {
-	last *channel // that get has returned
-
 	mu   sync.Mutex // held by the reader to change open, by others to read it
 	open map[uint16]*channel
 }
 
 // get returns a channel, or nil.
-func (t *channelTable) get(id uint16) *channel {
-	if t.last != nil && t.last.id == id {
-		return t.last
-	}
-	ch := t.open[id]
-	if ch != nil {
-		t.last = ch
-	}
-	return ch
-}
+func (t *channelTable) get(id uint16) *channel { return t.open[id] }
 
 func (t *channelTable) add(ch *channel) {
 	t.mu.Lock()
@@ -37,9 +26,6 @@ func (t *channelTable) remove(ch *channel) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.open, ch.id)
-	if t.last == ch {
-		t.last = nil
-	}
 }
 
 // clear removes all channels and returns their number.
@@ -48,7 +34,6 @@ func (t *channelTable) clear() (n int) {
 	defer t.mu.Unlock()
 	n = len(t.open)
 	clear(t.open)
-	t.last = nil
 	return n
 }
 
