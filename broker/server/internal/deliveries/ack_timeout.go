@@ -17,13 +17,13 @@ func (d *Deliveries) Overdue(now deadline.Instant, serverMillis int64) (timeoutM
 	}
 	shortest := serverMillis
 	for _, c := range d.consumers {
-		shortest = shorter(shortest, timeoutOf(&delivery{queue: c.Queue, consumer: c}, serverMillis))
+		shortest = shorter(shortest, timeoutOf(&Unacked{Queue: c.Queue, Consumer: c}, serverMillis))
 	}
 	for _, m := range d.unacked.from(1) {
-		if m.queue == nil {
+		if m.Queue == nil {
 			continue
 		}
-		age := now.Sub(m.at).Milliseconds()
+		age := now.Sub(m.At).Milliseconds()
 		if t := timeoutOf(m, serverMillis); t > 0 && age > t {
 			return t
 		}
@@ -37,11 +37,11 @@ func (d *Deliveries) Overdue(now deadline.Instant, serverMillis int64) (timeoutM
 // timeoutOf returns how long a delivery may stay unacknowledged, in ms; 0 means forever.
 // Its consumer, its queue or the server sets the timeout. The server's does not apply while
 // the delivery is locked: the lock ends sooner, unless it is renewed.
-func timeoutOf(m *delivery, serverMillis int64) int64 {
-	if m.seq != 0 && m.locked {
+func timeoutOf(m *Unacked, serverMillis int64) int64 {
+	if m.Seq != 0 && m.locked {
 		serverMillis = 0
 	}
-	return Timeout(m.queue, m.consumer, serverMillis)
+	return Timeout(m.Queue, m.Consumer, serverMillis)
 }
 
 // Timeout returns how long a delivery that is not locked may stay unacknowledged, in ms; 0

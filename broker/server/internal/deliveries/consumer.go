@@ -101,7 +101,7 @@ func (c *Consumer) tagLocked(m *broker.Delivery) uint64 {
 	}
 	c.inFlight++
 	c.of.shared.inFlight++
-	return c.of.unacked.add(delivery{queue: c.Queue, seq: m.Seq, consumer: c, at: m.At, locked: m.Locked})
+	return c.of.unacked.add(Unacked{Queue: c.Queue, Seq: m.Seq, Consumer: c, At: m.At, locked: m.Locked})
 }
 
 // Lapsed implements broker.LockHolder.

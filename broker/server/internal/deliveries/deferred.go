@@ -11,7 +11,7 @@ import (
 type deferredSettlement struct {
 	how broker.Settlement
 	tag uint64
-	m   delivery // m.seq is 0 if its lock has lapsed
+	m   Unacked // m.Seq is 0 if its lock has lapsed
 }
 
 // maxDeferred is how many settlements a transaction may have: as many as the store keeps together.
@@ -32,8 +32,8 @@ func (d *Deliveries) Defer(how broker.Settlement, tag uint64, multiple bool, id 
 	found := multiple && tag == 0
 	for _, t := range tags {
 		if m, ok := d.unacked.take(t); ok {
-			if m.seq == 0 {
-				return lapsedLock(t, m.queue, id)
+			if m.Seq == 0 {
+				return lapsedLock(t, m.Queue, id)
 			}
 			if d.deferred == nil {
 				d.deferred = new([]deferredSettlement)
@@ -59,8 +59,8 @@ func (d *Deliveries) TakeDeferred() (runs []broker.Settling, err error) {
 		return nil, nil
 	}
 	for _, x := range *d.deferred {
-		if x.m.seq == 0 {
-			return nil, lapsedLock(x.tag, x.m.queue, amqp.TxCommitID)
+		if x.m.Seq == 0 {
+			return nil, lapsedLock(x.tag, x.m.Queue, amqp.TxCommitID)
 		}
 	}
 	b := Batch{Gathers: true}
@@ -96,8 +96,8 @@ func (d *Deliveries) lapseDeferredLocked(id uint64, seq queue.Seq) bool {
 		return false
 	}
 	for i := range *d.deferred {
-		if m := &(*d.deferred)[i].m; m.seq == seq && m.queue.ID() == id {
-			m.seq = 0
+		if m := &(*d.deferred)[i].m; m.Seq == seq && m.Queue.ID() == id {
+			m.Seq = 0
 			return true
 		}
 	}

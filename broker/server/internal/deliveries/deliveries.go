@@ -24,9 +24,9 @@ type Deliveries struct {
 	KeepLocks bool
 
 	// The reader's:
-	tags    uint32     // consumer tags generated so far
-	ended   []delivery // scratch space of end
-	refused bool       // consumers waited for the shared prefetch after the last step of a settlement
+	tags    uint32    // consumer tags generated so far
+	ended   []Unacked // scratch space of end
+	refused bool      // consumers waited for the shared prefetch after the last step of a settlement
 
 	mu        sync.Mutex
 	closed    bool
@@ -71,7 +71,7 @@ func (d *Deliveries) Get(q *broker.Queue, noAck bool) (bool, error) {
 		if noAck {
 			tag = d.unacked.skip()
 		} else {
-			tag = d.unacked.add(delivery{queue: q, seq: m.Seq, at: m.At, locked: m.Locked})
+			tag = d.unacked.add(Unacked{Queue: q, Seq: m.Seq, At: m.At, locked: m.Locked})
 		}
 		d.out.SendGot(d.channel, tag, m)
 	})

@@ -10,21 +10,21 @@ import (
 	"curfew/broker/queue"
 )
 
-// delivery is one delivery that the client has not settled.
-type delivery struct {
-	queue    *broker.Queue    // nil: settled
-	seq      queue.Seq        // 0: its lock lapsed, and it was requeued
-	consumer *Consumer        // nil: basic.get
-	at       deadline.Instant // when it was delivered, on the broker's clock
+// Unacked is one delivery that the client has not settled.
+type Unacked struct {
+	Queue    *broker.Queue    // nil: settled
+	Seq      queue.Seq        // 0: its lock lapsed, and it was requeued
+	Consumer *Consumer        // nil: basic.get
+	At       deadline.Instant // when it was delivered, on the broker's clock
 	locked   bool             // it was delivered with a lock
 }
 
 // brokers returns the broker's part of the consumer; nil for basic.get.
-func (m *delivery) brokers() *broker.Consumer {
-	if m.consumer == nil {
+func (m *Unacked) brokers() *broker.Consumer {
+	if m.Consumer == nil {
 		return nil
 	}
-	return &m.consumer.Consumer
+	return &m.Consumer.Consumer
 }
 
 // ring holds a channel's deliveries by delivery tag. It is a ring of chunks, since tags ascend by one and are mostly settled
@@ -32,19 +32,19 @@ func (m *delivery) brokers() *broker.Consumer {
 // move to old, so that one message held for a long time does not make the ring as long as everything delivered since.
 // The zero value is empty, and its first tag is 1. Guarded by Deliveries.mu.
 type ring struct {
-	chunks     []*chunk                     // length a power of two, or nil. Those of the tags behind first up to next are there
-	spare      *chunk                       // nil, or an empty one
-	first      uint64                       // all tags up to it are settled or in old
-	next       uint64                       // the last tag given out
-	count      int                          // not settled
-	old        btree.Map[uint64, *delivery] // in order, so that a step takes some of very many
-	lastLapsed uint64                       // the next lapsed delivery is probably behind this tag
+	chunks     []*chunk                    // length a power of two, or nil. Those of the tags behind first up to next are there
+	spare      *chunk                      // nil, or an empty one
+	first      uint64                      // all tags up to it are settled or in old
+	next       uint64                      // the last tag given out
+	count      int                         // not settled
+	old        btree.Map[uint64, *Unacked] // in order, so that a step takes some of very many
+	lastLapsed uint64                      // the next lapsed delivery is probably behind this tag
 }
 
 const chunkTags = 32
 
 // chunk has the deliveries of chunkTags tags. The first one's tag is a multiple of that.
-type chunk [chunkTags]delivery
+type chunk [chunkTags]Unacked
 
 const (
 	// ringLarge is how many tags a ring has from which on it is thinned out and gives chunks back. A usual prefetch of 1,000 takes
@@ -57,7 +57,7 @@ const (
 func (r *ring) tags() int { return len(r.chunks) * chunkTags }
 
 // add gives out the next tag.
-func (r *ring) add(m delivery) (tag uint64) {
+func (r *ring) add(m Unacked) (tag uint64) {
 	tag = r.next + 1
 	for int(tag/chunkTags-(r.first+1)/chunkTags) >= len(r.chunks) {
 		r.makeRoom()
@@ -80,7 +80,7 @@ func (r *ring) skip() (tag uint64) {
 		r.pass()
 		return r.next
 	}
-	r.add(delivery{})
+	r.add(Unacked{})
 	r.count--
 	return r.next
 }
@@ -90,7 +90,7 @@ func (r *ring) chunk(tag uint64) **chunk {
 	return &r.chunks[tag/chunkTags&uint64(len(r.chunks)-1)]
 }
 
-func (r *ring) slot(tag uint64) *delivery { return &(*r.chunk(tag))[tag%chunkTags] }
+func (r *ring) slot(tag uint64) *Unacked { return &(*r.chunk(tag))[tag%chunkTags] }
 
 // makeRoom makes room for a chunk: in a larger ring, or by moving the few deliveries of a large ring's first chunk to old.
 func (r *ring) makeRoom() {
@@ -108,10 +108,10 @@ func (r *ring) makeRoom() {
 // moveToOld moves what is left in the first chunk.
 func (r *ring) moveToOld() {
 	for n := (r.first + 1) / chunkTags; r.first < r.next && (r.first+1)/chunkTags == n; r.pass() {
-		if s := r.slot(r.first + 1); s.queue != nil {
+		if s := r.slot(r.first + 1); s.Queue != nil {
 			m := *s
 			r.old.Set(r.first+1, &m)
-			*s = delivery{}
+			*s = Unacked{}
 		}
 	}
 	r.trim()
@@ -127,7 +127,7 @@ func (r *ring) pass() {
 }
 
 // take removes and returns the delivery with a tag, or returns false if there is none.
-func (r *ring) take(tag uint64) (m delivery, ok bool) {
+func (r *ring) take(tag uint64) (m Unacked, ok bool) {
 	if tag <= r.first {
 		old, ok := r.old.Delete(tag)
 		if ok {
@@ -140,20 +140,20 @@ func (r *ring) take(tag uint64) (m delivery, ok bool) {
 		return m, false
 	}
 	s := r.slot(tag)
-	if s.queue == nil {
+	if s.Queue == nil {
 		return m, false
 	}
-	m, s.queue, s.consumer, s.seq = *s, nil, nil, 0
+	m, s.Queue, s.Consumer, s.Seq = *s, nil, nil, 0
 	r.count--
 	r.trim()
 	return m, true
 }
 
 // from is all tags from one on that are not settled, in order, and some of those that are: they have no queue.
-func (r *ring) from(tag uint64) iter.Seq2[uint64, *delivery] {
-	return func(yield func(uint64, *delivery) bool) {
+func (r *ring) from(tag uint64) iter.Seq2[uint64, *Unacked] {
+	return func(yield func(uint64, *Unacked) bool) {
 		more := true
-		r.old.Ascend(tag, func(t uint64, m *delivery) bool {
+		r.old.Ascend(tag, func(t uint64, m *Unacked) bool {
 			more = yield(t, m)
 			return more
 		})
@@ -165,7 +165,7 @@ func (r *ring) from(tag uint64) iter.Seq2[uint64, *delivery] {
 
 // takeSome removes the deliveries with the tags first to last, with a consumer only those of it, and appends them to out, in
 // order. It looks at most tags, and returns where to go on.
-func (r *ring) takeSome(first, last uint64, of *Consumer, most int, out []delivery) (_ []delivery, next uint64) {
+func (r *ring) takeSome(first, last uint64, of *Consumer, most int, out []Unacked) (_ []Unacked, next uint64) {
 	next = last + 1
 	var old []uint64
 	for t, m := range r.from(first) {
@@ -174,9 +174,9 @@ func (r *ring) takeSome(first, last uint64, of *Consumer, most int, out []delive
 			break
 		}
 		most--
-		if m.queue != nil && (of == nil || m.consumer == of) {
+		if m.Queue != nil && (of == nil || m.Consumer == of) {
 			out = append(out, *m)
-			*m = delivery{}
+			*m = Unacked{}
 			r.count--
 			if t <= r.first {
 				old = append(old, t)
@@ -203,7 +203,7 @@ func (r *ring) tagsUpTo(tag uint64, most int) (tags []uint64) {
 		if t > tag || len(tags) == most {
 			break
 		}
-		if m.queue != nil {
+		if m.Queue != nil {
 			tags = append(tags, t)
 		}
 	}
@@ -222,8 +222,8 @@ func (r *ring) lapseIn(from, to uint64, id uint64, seq queue.Seq) bool {
 		if t > to {
 			break
 		}
-		if m.seq == seq && m.queue != nil && m.queue.ID() == id {
-			m.seq, r.lastLapsed = 0, t
+		if m.Seq == seq && m.Queue != nil && m.Queue.ID() == id {
+			m.Seq, r.lastLapsed = 0, t
 			return true
 		}
 	}
@@ -231,7 +231,7 @@ func (r *ring) lapseIn(from, to uint64, id uint64, seq queue.Seq) bool {
 }
 
 // putBack restores a delivery under the tag with which take returned it.
-func (r *ring) putBack(tag uint64, m delivery) {
+func (r *ring) putBack(tag uint64, m Unacked) {
 	r.count++
 	if tag > r.first {
 		*r.slot(tag) = m
@@ -242,7 +242,7 @@ func (r *ring) putBack(tag uint64, m delivery) {
 
 // trim moves first past what is settled, and releases a large empty ring.
 func (r *ring) trim() {
-	for r.first < r.next && r.slot(r.first+1).queue == nil {
+	for r.first < r.next && r.slot(r.first+1).Queue == nil {
 		r.pass()
 	}
 	if r.first == r.next && r.tags() > ringLarge {

@@ -28,7 +28,7 @@ func TestUnackedIsAMapByTag(t *testing.T) {
 						continue
 					}
 					seq := queue.Seq(i*1000 + n)
-					assert.Equal(t, next, r.add(delivery{queue: q, seq: seq}))
+					assert.Equal(t, next, r.add(Unacked{Queue: q, Seq: seq}))
 					model[next] = seq
 				}
 			case step < 7:
@@ -36,7 +36,7 @@ func TestUnackedIsAMapByTag(t *testing.T) {
 				h, ok := r.take(tag)
 				want, held := model[tag]
 				assert.Equal(t, held, ok)
-				assert.Equal(t, want, h.seq)
+				assert.Equal(t, want, h.Seq)
 				delete(model, tag)
 				if ok && step == 6 { // a rollback
 					r.putBack(tag, h)
@@ -59,14 +59,14 @@ func TestUnackedIsAMapByTag(t *testing.T) {
 					upTo = 0
 				}
 				var got []queue.Seq
-				var taken []delivery
+				var taken []Unacked
 				for at := uint64(1); at <= upTo; {
 					before := len(taken)
 					taken, at = r.takeSome(at, upTo, nil, 300, taken)
 					assert.LessOrEqual(t, len(taken)-before, 300)
 				}
 				for _, h := range taken {
-					got = append(got, h.seq)
+					got = append(got, h.Seq)
 				}
 				assert.Equal(t, want, got, "all of them, in order")
 			}
@@ -87,7 +87,7 @@ func TestUnackedIsAMapByTag(t *testing.T) {
 
 func TestOneHeldForLongCostsOnlyItself(t *testing.T) {
 	var r ring
-	held := delivery{queue: new(broker.Queue)}
+	held := Unacked{Queue: new(broker.Queue)}
 	r.add(held)
 	for range 1_000_000 {
 		tag := r.add(held)
@@ -106,7 +106,7 @@ func TestOneHeldForLongCostsOnlyItself(t *testing.T) {
 // TestMillionsAreNotCopied: a tag is given out, and a step of deliveries ends, in a moment also when there are very many.
 func TestMillionsAreNotCopied(t *testing.T) {
 	var r ring
-	held := delivery{queue: new(broker.Queue), consumer: new(Consumer)}
+	held := Unacked{Queue: new(broker.Queue), Consumer: new(Consumer)}
 	for range 3_000_000 {
 		r.add(held)
 	}
@@ -118,7 +118,7 @@ func TestMillionsAreNotCopied(t *testing.T) {
 	out, next := r.takeSome(1, r.next, new(Consumer), 4096, nil)
 	assert.Empty(t, out, "of another consumer")
 	assert.EqualValues(t, 4097, next)
-	out, next = r.takeSome(1, r.next, held.consumer, 4096, nil)
+	out, next = r.takeSome(1, r.next, held.Consumer, 4096, nil)
 	assert.Equal(t, 4096, len(out))
 	out, _ = r.takeSome(next, r.next, nil, 4_000_000, nil)
 	assert.Len(t, out, 3_002_000-4096)
@@ -129,7 +129,7 @@ func TestMillionsAreNotCopied(t *testing.T) {
 // TestFewOfManyAreTakenInSteps: what is left of very many deliveries is taken and listed some at a time.
 func TestFewOfManyAreTakenInSteps(t *testing.T) {
 	var r ring
-	held := delivery{queue: new(broker.Queue), seq: 1}
+	held := Unacked{Queue: new(broker.Queue), Seq: 1}
 	for i := range 200_000 {
 		if tag := r.add(held); i%10 > 0 {
 			r.take(tag)
@@ -150,17 +150,17 @@ func TestFewOfManyAreTakenInSteps(t *testing.T) {
 func TestLapse(t *testing.T) {
 	var r ring
 	q := new(broker.Queue)
-	r.add(delivery{queue: q, seq: 1})
-	r.add(delivery{queue: q, seq: 2})
+	r.add(Unacked{Queue: q, Seq: 1})
+	r.add(Unacked{Queue: q, Seq: 2})
 	_, ok := r.take(2)
 	assert.True(t, ok)
-	r.add(delivery{queue: q, seq: 2})
+	r.add(Unacked{Queue: q, Seq: 2})
 	assert.True(t, r.lapse(q.ID(), 1))
 	assert.True(t, r.lapse(q.ID(), 2))
 	assert.False(t, r.lapse(q.ID(), 2), "it has lapsed")
 	for tag := uint64(1); tag <= 3; tag += 2 {
 		m, ok := r.take(tag)
 		assert.True(t, ok)
-		assert.Zero(t, m.seq)
+		assert.Zero(t, m.Seq)
 	}
 }

@@ -26,13 +26,13 @@ type Batch struct {
 const keepLocks broker.Settlement = 255
 
 // add adds one delivery to the run, or begins a new run.
-func (b *Batch) add(how broker.Settlement, m delivery) {
+func (b *Batch) add(how broker.Settlement, m Unacked) {
 	wake := m.brokers()
-	if b.q != m.queue || b.how != how || b.wake != wake {
+	if b.q != m.Queue || b.how != how || b.wake != wake {
 		b.Flush()
-		b.q, b.how, b.wake = m.queue, how, wake
+		b.q, b.how, b.wake = m.Queue, how, wake
 	}
-	b.seqs = append(b.seqs, m.seq)
+	b.seqs = append(b.seqs, m.Seq)
 }
 
 // Take returns the runs that were gathered.
@@ -103,8 +103,8 @@ func (d *Deliveries) settleOne(b *Batch, how broker.Settlement, tag uint64, id a
 	switch {
 	case !found:
 		return false, nil
-	case m.seq == 0:
-		err = lapsedLock(tag, m.queue, id)
+	case m.Seq == 0:
+		err = lapsedLock(tag, m.Queue, id)
 	default:
 		b.add(how, m)
 	}
@@ -138,7 +138,7 @@ func (d *Deliveries) SettleRange(b *Batch, how broker.Settlement, first, last ui
 
 // settle ends the deliveries with the tags first to last, and returns how many there were. err: one whose lock has lapsed.
 func (d *Deliveries) settle(b *Batch, how broker.Settlement, first, last uint64, err *error, id amqp.MethodID) (n int) {
-	return d.end(b, how, first, last, nil, func(m delivery) { *err = lapsedLock(last, m.queue, id) })
+	return d.end(b, how, first, last, nil, func(m Unacked) { *err = lapsedLock(last, m.Queue, id) })
 }
 
 // back is how deliveries end that the client gives up.
@@ -154,7 +154,7 @@ func (d *Deliveries) ReturnOf(b *Batch, how broker.Settlement, of *Consumer) {
 	d.mu.Lock()
 	last := d.unacked.next
 	d.mu.Unlock()
-	d.end(b, d.back(how), 1, last, of, func(delivery) {})
+	d.end(b, d.back(how), 1, last, of, func(Unacked) {})
 	b.Flush()
 }
 
@@ -184,7 +184,7 @@ const endAtOnce = 4096
 
 // end adds the deliveries with the tags first to last to the batch, those of a consumer (nil: of all, which get the credit back). It
 // calls lapsed for each whose lock has lapsed, and returns how many there were.
-func (d *Deliveries) end(b *Batch, how broker.Settlement, first, last uint64, of *Consumer, lapsed func(delivery)) (n int) {
+func (d *Deliveries) end(b *Batch, how broker.Settlement, first, last uint64, of *Consumer, lapsed func(Unacked)) (n int) {
 	for next := first; next <= last; {
 		switch {
 		case next == first:
@@ -198,7 +198,7 @@ func (d *Deliveries) end(b *Batch, how broker.Settlement, first, last uint64, of
 		}
 		next = d.endStep(how, next, last, of)
 		for _, m := range d.ended {
-			if m.seq == 0 {
+			if m.Seq == 0 {
 				lapsed(m)
 			} else {
 				b.add(how, m)
@@ -227,9 +227,9 @@ func (d *Deliveries) endStep(how broker.Settlement, first, last uint64, of *Cons
 }
 
 // giveCreditLocked stops counting a delivery that ends against the prefetch limits.
-func (d *Deliveries) giveCreditLocked(m delivery) {
-	if m.consumer != nil {
-		m.consumer.inFlight--
+func (d *Deliveries) giveCreditLocked(m Unacked) {
+	if m.Consumer != nil {
+		m.Consumer.inFlight--
 		d.shared.inFlight--
 	}
 }

@@ -1,18 +1,9 @@
 package deliveries
 
 import (
-	"curfew/broker"
 	"curfew/broker/deadline"
 	"curfew/broker/queue"
 )
-
-// Unacked is a delivery that the client has not settled.
-type Unacked struct {
-	Queue    *broker.Queue
-	Seq      queue.Seq        // 0: its lock lapsed, and it was requeued
-	Consumer *Consumer        // nil: basic.get
-	At       deadline.Instant // when it was delivered, on the broker's clock
-}
 
 // Page appends to out the unacked deliveries behind a tag, some thousand of them, and returns
 // where to go on; 0 is where it begins. There are no more if it appends none.
@@ -24,8 +15,8 @@ func (d *Deliveries) Page(after uint64, out []Unacked) (_ []Unacked, next uint64
 
 func (r *ring) page(after uint64, out []Unacked) (_ []Unacked, next uint64) {
 	for t, m := range r.from(after + 1) {
-		if m.queue != nil {
-			out = append(out, Unacked{m.queue, m.seq, m.consumer, m.at})
+		if m.Queue != nil {
+			out = append(out, *m)
 		}
 		if after = t; len(out) == 4*ringLarge {
 			break
