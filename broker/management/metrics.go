@@ -207,16 +207,16 @@ func (c *collector) churn(s *sink) {
 	if !c.shows("connection_churn_metrics") {
 		return
 	}
-	t, srv := c.Broker.Stats(), c.Server.Stats()
+	t, srv := c.Broker.Stats(), &c.Server.Totals
 	for _, m := range []struct {
 		name string
 		n    uint64
 		help string
 	}{
-		{"connections_opened_total", srv.ConnectionsOpened, "Total number of connections opened"},
-		{"connections_closed_total", srv.ConnectionsClosed, "Total number of connections closed or terminated"},
-		{"channels_opened_total", srv.ChannelsOpened, "Total number of channels opened"},
-		{"channels_closed_total", srv.ChannelsClosed, "Total number of channels closed"},
+		{"connections_opened_total", srv.ConnectionsOpened.Load(), "Total number of connections opened"},
+		{"connections_closed_total", srv.ConnectionsClosed.Load(), "Total number of connections closed or terminated"},
+		{"channels_opened_total", srv.ChannelsOpened.Load(), "Total number of channels opened"},
+		{"channels_closed_total", srv.ChannelsClosed.Load(), "Total number of channels closed"},
 		{"queues_declared_total", t.QueuesDeclared, "Total number of queues declared"},
 		{"queues_created_total", t.QueuesCreated, "Total number of queues created"},
 		{"queues_deleted_total", t.QueuesDeleted, "Total number of queues deleted"},

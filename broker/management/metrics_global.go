@@ -15,7 +15,7 @@ var byQueueType = []label{protocol, {"queue_type", "rabbit_classic_queue"}}
 
 // global shows the totals since the start.
 func (c *collector) global(s *sink) {
-	t, srv := c.Broker.Stats(), c.Server.Stats()
+	t, srv := c.Broker.Stats(), &c.Server.Totals
 	publishers, consumers := 0, 0
 	for _, conn := range c.Server.List() {
 		for _, ch := range conn.Channels {
@@ -33,11 +33,11 @@ func (c *collector) global(s *sink) {
 		n          uint64
 	}{
 		{"messages_received_total", "Total number of messages received from publishers", t.Published},
-		{"messages_received_confirm_total", "Total number of messages received from publishers expecting confirmations", srv.ReceivedConfirm},
-		{"messages_confirmed_total", "Total number of messages confirmed to publishers", srv.Confirmed},
+		{"messages_received_confirm_total", "Total number of messages received from publishers expecting confirmations", srv.ReceivedConfirm.Load()},
+		{"messages_confirmed_total", "Total number of messages confirmed to publishers", srv.Confirmed.Load()},
 		{"messages_routed_total", "Total number of messages routed to queues or streams", routed},
-		{"messages_unroutable_dropped_total", "Total number of messages published as non-mandatory into an exchange and dropped as unroutable", t.Unroutable - min(srv.Returned, t.Unroutable)},
-		{"messages_unroutable_returned_total", "Total number of messages published as mandatory into an exchange and returned to the publisher as unroutable", srv.Returned},
+		{"messages_unroutable_dropped_total", "Total number of messages published as non-mandatory into an exchange and dropped as unroutable", t.Unroutable - min(srv.Returned.Load(), t.Unroutable)},
+		{"messages_unroutable_returned_total", "Total number of messages published as mandatory into an exchange and returned to the publisher as unroutable", srv.Returned.Load()},
 	} {
 		s.counter("global_"+m.name, m.help, m.n, protocol)
 	}

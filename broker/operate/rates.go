@@ -290,19 +290,19 @@ func ChannelCounts(c *server.ChannelStats) Counts {
 
 // Totals are what the broker counts.
 func (o *Access) Totals() Counts {
-	t, s := o.Broker.Stats(), o.Server.Stats()
+	t, s := o.Broker.Stats(), &o.Server.Totals
 	c := QueueCounts(&t.Queues)
-	c["publish"], c["confirm"] = t.Published, s.Confirmed
-	c["return_unroutable"], c["drop_unroutable"] = s.Returned, t.Unroutable-min(s.Returned, t.Unroutable)
+	c["publish"], c["confirm"] = t.Published, s.Confirmed.Load()
+	c["return_unroutable"], c["drop_unroutable"] = s.Returned.Load(), t.Unroutable-min(s.Returned.Load(), t.Unroutable)
 	return c
 }
 
 // Churn is how often connections, channels and queues were opened and closed.
 func (o *Access) Churn() Counts {
-	t, s := o.Broker.Stats(), o.Server.Stats()
+	t, s := o.Broker.Stats(), &o.Server.Totals
 	return Counts{
-		"connection_created": s.ConnectionsOpened, "connection_closed": s.ConnectionsClosed,
-		"channel_created": s.ChannelsOpened, "channel_closed": s.ChannelsClosed,
+		"connection_created": s.ConnectionsOpened.Load(), "connection_closed": s.ConnectionsClosed.Load(),
+		"channel_created": s.ChannelsOpened.Load(), "channel_closed": s.ChannelsClosed.Load(),
 		"queue_declared": t.QueuesDeclared, "queue_created": t.QueuesCreated, "queue_deleted": t.QueuesDeleted,
 	}
 }

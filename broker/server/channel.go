@@ -44,7 +44,7 @@ func openChannel(c *connection, id uint16) (*channel, error) {
 	ch.deliveries.Init(id, &c.out, &c.usage, c.cancelNotify, c.client)
 	c.channels.add(ch)
 	c.usage.Add(channelBytes)
-	c.srv.totals.channelsOpened.Add(1)
+	c.srv.Totals.ChannelsOpened.Add(1)
 	return ch, nil
 }
 

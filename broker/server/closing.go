@@ -91,7 +91,7 @@ func (c *connection) releaseAll() {
 	for _, ch := range c.channels.list() {
 		ch.close()
 	}
-	c.srv.totals.channelsClosed.Add(uint64(c.channels.clear()))
+	c.srv.Totals.ChannelsClosed.Add(uint64(c.channels.clear()))
 	c.usage.Close()
 	c.unlist()
 	if c.session != nil {

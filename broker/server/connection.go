@@ -152,7 +152,7 @@ func (c *connection) channel(f amqp.Frame) (*channel, error) {
 func (c *connection) removeChannel(ch *channel) {
 	c.channels.remove(ch)
 	c.usage.Add(-channelBytes)
-	c.srv.totals.channelsClosed.Add(1)
+	c.srv.Totals.ChannelsClosed.Add(1)
 	c.session.CloseChannel()
 	if c.flow.consuming {
 		c.updatePaced()

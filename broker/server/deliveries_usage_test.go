@@ -38,8 +38,8 @@ func (x *site) flood(c *raw, part func(i int) []byte) (answer string) {
 		all, _ := io.ReadAll(c.r)
 		ended <- string(all)
 	}()
-	closed := x.s.Stats().ConnectionsClosed
-	for i := 0; x.s.Stats().ConnectionsClosed == closed; i++ {
+	closed := x.s.Totals.ConnectionsClosed.Load()
+	for i := 0; x.s.Totals.ConnectionsClosed.Load() == closed; i++ {
 		if _, err := c.Write(part(i)); err != nil {
 			break
 		}

@@ -92,7 +92,7 @@
 //
 // # Metrics and listings
 //
-// List and Stats serve management. A channel counts deliveries under their lock, and
+// List and Totals serve management. A channel counts deliveries under their lock, and
 // publishes in numbers of its reader that are added up once a batch. channelTable has a leaf
 // lock: it lets other goroutines see the list of channels.
 //

@@ -75,7 +75,7 @@ func (ch *channel) flushPublishes() {
 	}
 	ch.conn.srv.opts.Broker.Commit(func(err error) {
 		if err == nil {
-			ch.conn.srv.totals.confirmed.Add(c.confirm(batch, &ch.conn.out, ch.id))
+			ch.conn.srv.Totals.Confirmed.Add(c.confirm(batch, &ch.conn.out, ch.id))
 		}
 	})
 }
@@ -83,7 +83,7 @@ func (ch *channel) flushPublishes() {
 // countPublishes adds what was published since the last flush to the totals.
 func (ch *channel) countPublishes() {
 	ch.published.add(&ch.unflushed)
-	ch.conn.srv.totals.addPublishes(&ch.unflushed, ch.confirms.Load() != nil)
+	ch.conn.srv.Totals.addPublishes(&ch.unflushed, ch.confirms.Load() != nil)
 	ch.unflushed = publishCounts{}
 }
 

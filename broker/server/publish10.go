@@ -176,7 +176,7 @@ func (s *session10) confirm(refused []int) {
 	s.p.c.srv.opts.Broker.Commit(func(err error) {
 		if err == nil {
 			s.sendUnlessEnded(all...)
-			s.p.c.srv.totals.confirmed.Add(confirmed)
+			s.p.c.srv.Totals.Confirmed.Add(confirmed)
 		}
 	})
 }

@@ -222,7 +222,7 @@ func (c *connection) list(h *handshake) {
 		user:     c.userName, vhost: c.user.VHost.Name(), mechanism: h.mechanism, properties: h.properties,
 		since: time.Now(), frameMax: c.frameMax, channelMax: c.channelMax, heartbeat: h.heartbeat, tls: h.client.TLS,
 	})
-	c.srv.totals.connectionsOpened.Add(1)
+	c.srv.Totals.ConnectionsOpened.Add(1)
 }
 
 // clientProperties decodes the client's properties. Few ask for them, and encoded they take
@@ -242,7 +242,7 @@ func addrText(a net.Addr) string {
 // unlist removes the connection from those that List returns.
 func (c *connection) unlist() {
 	if c.identity.Swap(nil) != nil {
-		c.srv.totals.connectionsClosed.Add(1)
+		c.srv.Totals.ConnectionsClosed.Add(1)
 	}
 }
 

@@ -46,9 +46,9 @@ func TestListShowsWhatClientsDo(t *testing.T) {
 		assert.Positive(t, i.Sent)
 		require.Len(t, i.Channels, 1, "the first was closed by its error")
 		assert.NotNil(t, ch)
-		totals := x.s.Stats()
-		assert.Equal(t, [4]uint64{4, 4, 4, 1}, [4]uint64{totals.Received, totals.ReceivedConfirm, totals.Confirmed, totals.Returned})
-		assert.Equal(t, [5]uint64{1, 1, 0, 2, 1}, [5]uint64{totals.Dropped, totals.ConnectionsOpened, totals.ConnectionsClosed, totals.ChannelsOpened, totals.ChannelsClosed})
+		totals := &x.s.Totals
+		assert.Equal(t, [4]uint64{4, 4, 4, 1}, [4]uint64{totals.Received.Load(), totals.ReceivedConfirm.Load(), totals.Confirmed.Load(), totals.Returned.Load()})
+		assert.Equal(t, [5]uint64{1, 1, 0, 2, 1}, [5]uint64{totals.Dropped.Load(), totals.ConnectionsOpened.Load(), totals.ConnectionsClosed.Load(), totals.ChannelsOpened.Load(), totals.ChannelsClosed.Load()})
 	})
 }
 

@@ -23,7 +23,7 @@ func (ch *channel) consumeReplies(m *amqp.BasicConsume) error {
 	}
 	name := ch.conn.user.VHost.OpenReply(func(m *broker.Publication) {
 		if ch.deliveries.Reply(tag, m) {
-			ch.conn.srv.totals.repliesLost.Add(1)
+			ch.conn.srv.Totals.RepliesLost.Add(1)
 		}
 	})
 	ch.replies, ch.publisher.ReplyTo = &replyConsumer{tag, name}, name

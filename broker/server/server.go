@@ -62,11 +62,11 @@ type Server struct {
 
 	accepted, refused atomic.Uint64
 	fullAt            atomic.Int64 // when a connection was last refused because of their number, Unix ns; 0: never
-	totals            totals
 
 	logins authenticator
 	// Logins counts those by AMQP.
 	Logins broker.LoginCount
+	Totals Totals
 
 	mu         sync.Mutex
 	handshakes *handshakes
@@ -282,6 +282,6 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	m.Gauge("curfew_connections", "AMQP connections open.", float64(s.Connections()))
 	m.Gauge("curfew_connections_in_flow", "AMQP connections whose publishes waited for consumers within the last second (state flow).", float64(s.InFlow()))
 	m.Counter("curfew_connections_accepted_total", "AMQP connections accepted.", s.accepted.Load())
-	m.Counter("curfew_direct_replies_lost_total", "Direct replies lost because their client did not take what it was sent.", s.totals.repliesLost.Load())
+	m.Counter("curfew_direct_replies_lost_total", "Direct replies lost because their client did not take what it was sent.", s.Totals.RepliesLost.Load())
 	m.Counter("curfew_connections_refused_total", "Connections refused for the limit or while stopping.", s.refused.Load())
 }

@@ -34,41 +34,22 @@ func addSome(total *atomic.Uint64, n uint64) {
 	}
 }
 
-// totals are the server's totals since its start. They are updated once a batch.
-type totals struct {
-	connectionsOpened, connectionsClosed atomic.Uint64
-	channelsOpened, channelsClosed       atomic.Uint64
-	received, receivedConfirm, confirmed atomic.Uint64
-	returned, dropped                    atomic.Uint64
-	repliesLost                          atomic.Uint64 // direct replies
+// Totals are what a server has counted since its start. They are updated once a batch, by the server alone.
+type Totals struct {
+	ConnectionsOpened, ConnectionsClosed atomic.Uint64
+	ChannelsOpened, ChannelsClosed       atomic.Uint64
+	Received                             atomic.Uint64 // publishes
+	ReceivedConfirm                      atomic.Uint64 // on channels that confirm
+	Confirmed                            atomic.Uint64
+	Returned, Dropped                    atomic.Uint64 // unroutable: mandatory or not
+	RepliesLost                          atomic.Uint64 // direct replies
 }
 
-func (t *totals) addPublishes(n *publishCounts, confirm bool) {
-	t.received.Add(n.published)
+func (t *Totals) addPublishes(n *publishCounts, confirm bool) {
+	t.Received.Add(n.published)
 	if confirm {
-		t.receivedConfirm.Add(n.published)
+		t.ReceivedConfirm.Add(n.published)
 	}
-	addSome(&t.returned, n.returned)
-	addSome(&t.dropped, n.dropped)
-}
-
-// Stats are the server's totals since its start.
-type Stats struct {
-	ConnectionsOpened, ConnectionsClosed uint64
-	ChannelsOpened, ChannelsClosed       uint64
-	Received                             uint64 // publishes
-	ReceivedConfirm                      uint64 // on channels that confirm
-	Confirmed                            uint64
-	Returned, Dropped                    uint64 // unroutable: mandatory or not
-}
-
-// Stats returns the server's totals.
-func (s *Server) Stats() Stats {
-	t := &s.totals
-	return Stats{
-		ConnectionsOpened: t.connectionsOpened.Load(), ConnectionsClosed: t.connectionsClosed.Load(),
-		ChannelsOpened: t.channelsOpened.Load(), ChannelsClosed: t.channelsClosed.Load(),
-		Received: t.received.Load(), ReceivedConfirm: t.receivedConfirm.Load(), Confirmed: t.confirmed.Load(),
-		Returned: t.returned.Load(), Dropped: t.dropped.Load(),
-	}
+	addSome(&t.Returned, n.returned)
+	addSome(&t.Dropped, n.dropped)
 }

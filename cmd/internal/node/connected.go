@@ -12,14 +12,14 @@ import (
 
 // connected is which versions of applications are connected, as they were when a connection was last opened or closed.
 type connected struct {
-	of   server.Stats
+	of   [2]uint64 // connections opened and closed until then
 	list []history.Client
 }
 
 // versions asks again if connections were opened or closed.
 func (c *connected) versions(s *server.Server) []history.Client {
-	now := s.Stats()
-	if c.of.ConnectionsOpened == now.ConnectionsOpened && c.of.ConnectionsClosed == now.ConnectionsClosed {
+	now := [...]uint64{s.Totals.ConnectionsOpened.Load(), s.Totals.ConnectionsClosed.Load()}
+	if c.of == now {
 		return c.list
 	}
 	seen := map[history.Client]bool{}
