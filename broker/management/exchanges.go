@@ -16,20 +16,9 @@ import (
 	"curfew/broker/operate/admin"
 )
 
-// defaultExchange is how the default exchange is written in paths.
-const defaultExchange = "amq.default"
-
-// exchangeName returns the name of the exchange in the path.
-func (r *request) exchangeName() string {
-	if name := r.Param("exchange"); name != defaultExchange {
-		return name
-	}
-	return ""
-}
-
 // exchangeNamed returns the exchange in the path.
 func (r *request) exchangeNamed() operate.ExchangeName {
-	return operate.ExchangeName{VHost: r.Param("vhost"), Name: r.exchangeName()}
+	return operate.ExchangeName{VHost: r.Param("vhost"), Name: operate.ExchangeNamed(r.Param("exchange"))}
 }
 
 func exchangeObject(r *request, vh *broker.VHost, x *broker.ExchangeInfo) object {
@@ -81,7 +70,7 @@ func (r *request) exchange() (*broker.VHost, *broker.ExchangeInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	x, err := vh.Exchanges.Get(r.exchangeName())
+	x, err := vh.Exchanges.Get(r.exchangeNamed().Name)
 	if err != nil {
 		return nil, nil, rest.ErrNotFound
 	}
@@ -150,7 +139,7 @@ func bindingsFrom(r *request) error {
 	if _, _, err := r.exchange(); err != nil {
 		return err
 	}
-	name := r.exchangeName()
+	name := r.exchangeNamed().Name
 	return listBindings(r, func(b *broker.Binding) bool { return b.Source == name })
 }
 
@@ -158,14 +147,14 @@ func bindingsTo(r *request) error {
 	if _, _, err := r.exchange(); err != nil {
 		return err
 	}
-	name := r.exchangeName()
+	name := r.exchangeNamed().Name
 	return listBindings(r, func(b *broker.Binding) bool { return b.ToExchange && b.Destination == name })
 }
 
 // bindingEnds returns the source and the destination in the path: a queue, or an exchange if the
 // path has "e".
 func bindingEnds(r *request) (b broker.Binding, err error) {
-	b = broker.Binding{Source: r.exchangeName(), Destination: r.Param("destination")}
+	b = broker.Binding{Source: r.exchangeNamed().Name, Destination: r.Param("destination")}
 	switch r.Param("kind") {
 	case "q":
 	case "e":

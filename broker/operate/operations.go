@@ -286,6 +286,17 @@ func MayQueue(o *Access, a Actor, do access.Operation, vhost, name string) bool 
 // ExchangeName names an exchange; "" is the default one.
 type ExchangeName struct{ VHost, Name string }
 
+// DefaultExchange is how paths and lists name the default exchange.
+const DefaultExchange = "amq.default"
+
+// ExchangeNamed is the name of an exchange that a path names.
+func ExchangeNamed(path string) string {
+	if path == DefaultExchange {
+		return ""
+	}
+	return path
+}
+
 // DeleteQueue deletes a queue with its messages, and returns how many were ready. Errors: ErrNotFound, or the broker's: 406 for one that is used,
 // is not empty, or has more messages than d allows.
 func (o Topology) DeleteQueue(_ context.Context, a Actor, at QueueName, d broker.QueueDeletion) (messages int, err error) {

@@ -16,14 +16,6 @@ import (
 // rights are what the actor may do in the virtual host, as over AMQP.
 func rights(c *operate.Call) *broker.Rights { return c.Broker.RightsOf(c.Actor.Name, c.VHost.Name()) }
 
-// exchangeNamed is the name of an exchange, without that by which paths name the default one.
-func exchangeNamed(name string) string {
-	if name == "amq.default" {
-		return ""
-	}
-	return name
-}
-
 // declared are the arguments of a declaration: those given as such, and its fields that have their names.
 func declared(op operate.Operation, q any, given operate.Table) operate.Table {
 	args := maps.Clone(given)
@@ -103,7 +95,7 @@ var DeclareExchange = operate.Define(operate.Op{
 	Page: operate.Page{On: "/exchange/new", Title: "New exchange", Tab: "/exchanges", Parent: "/exchanges", Up: "Exchanges", Rows: "list_exchanges", Begin: "New exchange…", Button: "Create the exchange",
 		Done: "Exchange declared.", Next: "/exchange?vhost={vhost}&name={name}&done=declare_exchange"},
 }, func(_ context.Context, c *operate.Call, q NewExchange) (none operate.None, err error) {
-	name := exchangeNamed(q.Exchange)
+	name := operate.ExchangeNamed(q.Exchange)
 	_, missing := c.VHost.Exchanges.Get(name)
 	c.Created = missing != nil
 	return none, rights(c).DeclareExchange(c.VHost, name, broker.ExchangeDeclare{Kind: q.Type, Durable: q.Durable, AutoDelete: q.AutoDelete, Internal: q.Internal, Args: declared("declare_exchange", q, q.Arguments)})
@@ -131,7 +123,7 @@ var DeleteExchange = operate.Define(operate.Op{
 	}, Next: "/exchanges", Done: "Exchange deleted.",
 		Then: "Its bindings are removed, too. Publishing to the exchange will fail, and dead letters for it will be parked."},
 }, func(_ context.Context, c *operate.Call, q ExchangeDeletion) (none operate.None, err error) {
-	name := exchangeNamed(q.Exchange)
+	name := operate.ExchangeNamed(q.Exchange)
 	if _, missing := c.VHost.Exchanges.Get(name); missing != nil {
 		return none, operate.ErrNotFound
 	}

@@ -125,7 +125,7 @@ func listScheduled(ctx context.Context, c *operate.Call, r ScheduledList) (all [
 			list, from = vh.Delayed(from, delayedPage)
 			for i := range list {
 				m := &list[i]
-				one := ScheduledMessage{vh.Name(), cmp.Or(m.Exchange, defaultExchange), m.ID, m.RoutingKey, c.Broker.UnixMillis(m.Ref.Deadline), new(int(m.Bytes)), "", ""}
+				one := ScheduledMessage{vh.Name(), cmp.Or(m.Exchange, operate.DefaultExchange), m.ID, m.RoutingKey, c.Broker.UnixMillis(m.Ref.Deadline), new(int(m.Bytes)), "", ""}
 				if m.ID != "" && m.User == c.Actor.Name && (r.ID == "" || r.ID == m.ID) && (r.Exchange == "" || r.Exchange == one.Exchange) && one.Due <= before {
 					all = append(all, one)
 				}
@@ -160,9 +160,6 @@ func listDelays(c *operate.Call, r ScheduledList, within time.Duration) (all []S
 	return all, err
 }
 
-// defaultExchange is what the API calls the exchange without a name.
-const defaultExchange = "amq.default"
-
 // answerWithin is how long a command may take: its answer waits for the disk.
 const answerWithin = 30 * time.Second
 
@@ -176,10 +173,7 @@ func change(ctx context.Context, c *operate.Call, q ScheduledName, command amqp.
 		}
 	})
 	defer c.VHost.CloseReply(replyTo)
-	exchange := q.Exchange
-	if exchange == defaultExchange {
-		exchange = ""
-	}
+	exchange := operate.ExchangeNamed(q.Exchange)
 	key := c.VHost.ScheduledKey(exchange, c.Actor.Name, q.ID) // the message's own: topic permissions are about it
 	p := c.Broker.RightsOf(c.Actor.Name, c.VHost.Name()).NewPublisher(c.VHost)
 	properties := amqp.Properties{ReplyTo: replyTo, Headers: command}
