@@ -166,24 +166,16 @@ func (s *session10) detach(l *link10) {
 func (s *session10) remove(l *link10) {
 	delete(s.links, l.handle)
 	l.abandon()
-	if l.bus != nil {
-		s.ch.deliveries.Locked(func(uint64) {
-			l.bus.gone = true
-			l.dropBusAnswersLocked()
-		})
-	}
+	l.gone = true
+	s.ch.deliveries.Locked(func(uint64) { l.dropAnswersLocked() })
 	if l.consumer != nil {
 		s.ch.deliveries.Cancel(l.consumer.Tag)
 		s.ch.deliveries.ReturnOf(&s.p.c.acks, broker.Release, l.consumer)
 	}
 }
 
-// abandon gives up a message that has not arrived as a whole, and answers that have not been sent.
+// abandon gives up a message that has not arrived as a whole.
 func (l *link10) abandon() {
 	l.s.p.c.usage.Add(-int64(cap(l.buf)))
 	l.begun, l.buf = false, nil
-	for _, each := range l.answers {
-		l.s.p.c.usage.Add(-int64(len(each)))
-	}
-	l.answers = nil
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"curfew/broker/amqp"
 	"curfew/broker/amqp10"
-	"curfew/broker/server/internal/deliveries"
 	"curfew/broker/server/internal/manage"
 )
 
@@ -40,21 +39,44 @@ func (s *session10) request(l *link10, request []byte) error {
 		return err
 	}
 	s.settle(l, -1, amqp10.State{Kind: amqp10.StateAccepted})
-	s.p.c.usage.Add(int64(len(answer)))
-	to.answers = append(to.answers, answer)
-	s.ch.deliveries.Locked(func(uint64) { to.sendAnswersLocked(&s.p.c.out) })
+	s.answer(to, answer)
 	return nil
 }
 
+// answer sends the answer of a node once the client has given credit for it.
+func (s *session10) answer(l *link10, answer []byte) {
+	s.ch.deliveries.Locked(func(uint64) {
+		if s.ended || l.ended || s.p.c.out.DeadLocked() {
+			return
+		}
+		if l.bus != nil && len(l.answers) > 0 && l.waiting+len(answer) > maxBusAnswers { // a single one may be larger
+			l.dropAnswersLocked()
+			l.endLocked(&s.p.c.out, &amqp10.Error{Condition: "amqp:resource-limit-exceeded", Description: "too many answers wait for credit"})
+			return
+		}
+		l.answers = append(l.answers, answer)
+		l.waiting += len(answer)
+		s.p.c.usage.Add(int64(len(answer)))
+		l.sendAnswersLocked()
+	})
+}
+
 // sendAnswersLocked sends the answers that the client has given credit for.
-func (l *link10) sendAnswersLocked(o *deliveries.Outbox) {
+func (l *link10) sendAnswersLocked() {
+	o := &l.s.p.c.out
 	for len(l.answers) > 0 && l.Credit() {
-		tag := l.s.ch.deliveries.SkipLocked()
+		answer, tag := l.answers[0], l.s.ch.deliveries.SkipLocked()
 		payload := l.begin(tag, true)
-		l.s.out = append(l.s.out, l.answers[0]...)
+		l.s.out = append(l.s.out, answer...)
+		l.answers, l.waiting = l.answers[1:], l.waiting-len(answer)
+		l.s.p.c.usage.Add(-int64(len(answer)))
 		l.sendLocked(o, tag, true, payload)
-		l.s.p.c.usage.Add(-int64(len(l.answers[0])))
-		l.answers = l.answers[1:]
 	}
 	o.FlushLocked()
+}
+
+// dropAnswersLocked gives up the answers that have not been sent.
+func (l *link10) dropAnswersLocked() {
+	l.s.p.c.usage.Add(-int64(l.waiting))
+	l.answers, l.waiting = nil, 0
 }

@@ -143,7 +143,7 @@ func (s *session10) busNode(l *link10, m *amqp10.Attach, address string) (is boo
 		if l.toClient {
 			side = &s.p.bus.cbs[1]
 		}
-		if *side != nil && !(*side).bus.gone {
+		if *side != nil && !(*side).gone {
 			return true, amqp.NewException(amqp.NotAllowed, 0, 0, "there is a link to $cbs on this connection already")
 		}
 		*side = l

@@ -17,15 +17,12 @@ import (
 
 // busNode is what a link has to or from $cbs, or the $management of an entity.
 type busNode struct {
-	entity  string
-	cbs     bool
-	names   [2]string // to the client: by which requests name the link
-	answers [][]byte  // to the client, with the locks of the deliveries: those that wait for credit
-	waiting int       // octets in them
-	gone    bool      // with the locks of the deliveries: the link has ended
+	entity string
+	cbs    bool
+	names  [2]string // to the client: by which requests name the link
 }
 
-// maxBusAnswers bounds the answers that wait for a client's credit.
+// maxBusAnswers bounds the answers that wait for a client's credit, in octets.
 const maxBusAnswers = 1 << 20
 
 // busRequest carries out a request. The answer goes to another link of the session.
@@ -96,45 +93,6 @@ func (s *session10) answering(replyTo string) *link10 {
 		}
 	}
 	return nil
-}
-
-// answer sends an answer once the client has given credit. Any goroutine may call it.
-func (s *session10) answer(l *link10, answer []byte) {
-	s.ch.deliveries.Locked(func(uint64) {
-		if s.ended || l.ended || l.bus.gone || s.p.c.out.DeadLocked() {
-			return
-		}
-		if len(l.bus.answers) > 0 && l.bus.waiting+len(answer) > maxBusAnswers { // a single one may be larger
-			l.dropBusAnswersLocked()
-			l.endLocked(&s.p.c.out, &amqp10.Error{Condition: "amqp:resource-limit-exceeded", Description: "too many answers wait for credit"})
-			return
-		}
-		l.bus.answers = append(l.bus.answers, answer)
-		l.bus.waiting += len(answer)
-		s.p.c.usage.Add(int64(len(answer)))
-		l.sendBusAnswersLocked()
-	})
-}
-
-func (l *link10) dropBusAnswersLocked() {
-	l.s.p.c.usage.Add(-int64(l.bus.waiting))
-	l.bus.answers, l.bus.waiting = nil, 0
-}
-
-func (l *link10) sendBusAnswersLocked() {
-	if l.bus == nil {
-		return
-	}
-	for len(l.bus.answers) > 0 && l.Credit() {
-		tag := l.s.ch.deliveries.SkipLocked()
-		payload := l.begin(tag, true)
-		l.s.out = append(l.s.out, l.bus.answers[0]...)
-		l.bus.waiting -= len(l.bus.answers[0])
-		l.s.p.c.usage.Add(-int64(len(l.bus.answers[0])))
-		l.bus.answers = l.bus.answers[1:]
-		l.sendLocked(&l.s.p.c.out, tag, true, payload)
-	}
-	l.s.p.c.out.FlushLocked()
 }
 
 // putToken checks a token (Service Bus: Claims-based security).

@@ -44,17 +44,19 @@ type link10 struct {
 	toClient bool
 	settled  bool
 	refused  bool     // it is none: only the client does not know yet
+	gone     bool     // it has ended
 	bus      *busNode // of Service Bus; nil: it is one of messages
 	entity   string   // of Service Bus, for which a token is needed; "": there is none
 	node     node     // what answers requests on it; nil: it is one of messages
-	answers  [][]byte // of the node, on a link to the client that has no credit for them
 
 	// To the client, with the locks of the deliveries:
 	consumer *deliveries.Consumer // nil: a link from the client, or to a node
 	credit   uint32
 	count    uint32
-	most     uint64 // octets of a message; 0: no limit
-	ended    bool   // the client was told so: the queue is gone, or a message is too large
+	most     uint64   // octets of a message; 0: no limit
+	ended    bool     // the client was told so: the queue is gone, or a message is too large
+	answers  [][]byte // of the node, that wait for credit
+	waiting  int      // octets in them
 
 	// From the client:
 	exchange, key []byte
@@ -122,8 +124,7 @@ func (s *session10) flow(m *amqp10.Flow) error {
 			l.credit = atMost31(m.DeliveryCount.Value + min(m.LinkCredit.Value, math.MaxInt32) - l.count)
 		}
 		for _, each := range s.links {
-			each.sendAnswersLocked(&c.out)
-			each.sendBusAnswersLocked()
+			each.sendAnswersLocked()
 		}
 	})
 	for _, each := range s.links {
@@ -180,13 +181,11 @@ func (s *session10) sendUnlessEnded(all ...amqp10.Performative) {
 func (s *session10) close() {
 	for _, l := range s.links {
 		l.abandon()
+		l.gone = true
 	}
 	s.ch.deliveries.Locked(func(uint64) {
 		for _, l := range s.links {
-			if l.bus != nil {
-				l.bus.gone = true
-				l.dropBusAnswersLocked()
-			}
+			l.dropAnswersLocked()
 		}
 		clear(s.links)
 		for _, each := range s.pending {
