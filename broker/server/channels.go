@@ -7,14 +7,11 @@ import (
 )
 
 // channelTable holds the open channels of a connection by number. Only the reader may change
-// it, and it alone may call get; any goroutine may call list and count. mu is a leaf lock.
+// it, and read open without the lock; any goroutine may call list and count. mu is a leaf lock.
 type channelTable struct {
 	mu   sync.Mutex // held by the reader to change open, by others to read it
 	open map[uint16]*channel
 }
-
-// get returns a channel, or nil.
-func (t *channelTable) get(id uint16) *channel { return t.open[id] }
 
 func (t *channelTable) add(ch *channel) {
 	t.mu.Lock()

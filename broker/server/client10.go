@@ -215,7 +215,7 @@ func (p *client10) open(m *amqp10.Open) error {
 // onSession passes a frame to its session.
 func (p *client10) onSession(channel uint16, m amqp10.Performative, payload []byte) error {
 	c := p.c
-	ch := c.channels.get(channel + 1)
+	ch := c.channels.open[channel+1]
 	if begin, is := m.(*amqp10.Begin); is {
 		if ch != nil || channel > c.channelMax {
 			return amqp.NewException(amqp.ChannelError, 0, 0, "channel %d is in use, or above channel-max", channel)

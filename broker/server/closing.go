@@ -32,7 +32,7 @@ func (c *connection) fail(id uint16, err error) error {
 	if c.phase < running {
 		c.log.Warn("handshake failed", zap.String("reason", e.Text))
 	}
-	if ch := c.channels.get(id); ch != nil && (!e.Hard() || ch.ten != nil && convert.OfSession(e)) {
+	if ch := c.channels.open[id]; ch != nil && (!e.Hard() || ch.ten != nil && convert.OfSession(e)) {
 		c.log.Info("channel closed", zap.Uint16("channel", id), zap.String("reason", e.Text))
 		ch.closeWith(e)
 		return nil

@@ -130,7 +130,7 @@ func (c *connection) guard(fn func() error) (err error) {
 // channel returns the channel of a frame, or nil if the frame opened the channel or is to
 // be ignored.
 func (c *connection) channel(f amqp.Frame) (*channel, error) {
-	if ch := c.channels.get(f.Channel); ch != nil {
+	if ch := c.channels.open[f.Channel]; ch != nil {
 		return ch, nil
 	}
 	id, err := amqp.PeekMethod(f.Payload)
