@@ -29,6 +29,11 @@ func TestQueues(t *testing.T) {
 	d.declare("a", amqp.Table{"x-dead-letter-exchange": "dlx"})
 	d.declare("a.dead", nil)
 	require.NoError(t, d.vh.Bind(nil, broker.Binding{Source: "dlx", Destination: "a.dead", RoutingKey: "a.#"}))
+	d.declare("b", amqp.Table{"x-dead-letter-exchange": "amq.fanout", "x-dead-letter-routing-key": "any"})
+	d.declare("b.dead", nil)
+	require.NoError(t, d.vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: "dlx", ToExchange: true}))
+	require.NoError(t, d.vh.Bind(nil, broker.Binding{Source: "dlx", Destination: "b.dead", RoutingKey: "#"}))
+	d.declare("c", amqp.Table{"x-dead-letter-exchange": "dlx", "x-dead-letter-routing-key": "a.c"})
 	d.declare("lost", amqp.Table{"x-dead-letter-exchange": "nothing"})
 	d.publish("", "lost", "m", amqp.Properties{})
 	lost, err := d.vh.Queues.Get("lost")
@@ -39,7 +44,8 @@ func TestQueues(t *testing.T) {
 	assert.Equal(t, []deadletters.Queue{
 		{VHost: "/", Queue: "dlq", Ready: 2, Bytes: 2, From: []string{"q"}},
 		{VHost: "/", Queue: policy.UndeliverableQueue, Ready: 1, Bytes: 1, From: []string{}, Parked: true},
-		{VHost: "/", Queue: "a.dead", From: []string{"a"}},
+		{VHost: "/", Queue: "a.dead", From: []string{"a", "c"}},
+		{VHost: "/", Queue: "b.dead", From: []string{"a", "b", "c"}},
 		{VHost: "/", Queue: "beside/$deadletterqueue", From: []string{"beside"}},
 		{VHost: "/", Queue: "for.letters", From: []string{}},
 	}, deadletters.Queues(d.vh))
@@ -49,6 +55,34 @@ func TestQueues(t *testing.T) {
 	assert.Equal(t, []deadletters.Source{{Queue: "lost", Exchange: "nothing", Missing: true}}, deadletters.Sources(d.vh, parked))
 	require.NoError(t, d.vh.Exchanges.Declare("nothing", broker.ExchangeDeclare{Kind: "fanout", Durable: true}))
 	assert.Equal(t, []deadletters.Source{{Queue: "lost", Exchange: "nothing"}}, deadletters.Sources(d.vh, parked))
+}
+
+// TestQueuesUsesNone: the list of all queues counts as use of none of them, for x-auto-delete-on-idle.
+func TestQueuesUsesNone(t *testing.T) {
+	d := newDesk(t)
+	d.publish("", "q", "m", amqp.Properties{})
+	used := d.q.Idle.LastUse(d.b.Now())
+	for d.b.Now() == used {
+		runtime.Gosched()
+	}
+	deadletters.Queues(d.vh)
+	assert.Equal(t, used, d.q.Idle.LastUse(d.b.Now()))
+}
+
+// TestQueuesAmongManyBindings: what others have bound to other exchanges costs the list nothing.
+func TestQueuesAmongManyBindings(t *testing.T) {
+	d := newDesk(t)
+	for i := range 20 {
+		x := fmt.Sprint("dlx", i)
+		require.NoError(t, d.vh.Exchanges.Declare(x, broker.ExchangeDeclare{Kind: "fanout"}))
+		d.declare(fmt.Sprint("from", i), amqp.Table{"x-dead-letter-exchange": x})
+		require.NoError(t, d.vh.Bind(nil, broker.Binding{Source: x, Destination: "dlq"}))
+	}
+	few := testing.AllocsPerRun(3, func() { deadletters.Queues(d.vh) })
+	for i := range 2000 {
+		require.NoError(t, d.vh.Bind(nil, broker.Binding{Source: "amq.topic", Destination: "q", RoutingKey: fmt.Sprint(i)}))
+	}
+	assert.Less(t, testing.AllocsPerRun(3, func() { deadletters.Queues(d.vh) }), 2*few)
 }
 
 func TestGroupsAndSearch(t *testing.T) {

@@ -56,32 +56,20 @@ const (
 )
 
 // Queues lists the queues of vh that dead letters go to, that have some at their
-// head or tail, or whose arguments or policy say that they are for dead letters, the fullest first. The destination is looked up once for all queues
-// with the same dead-letter exchange and key: a virtual host may have many.
+// head or tail, or whose arguments or policy say that they are for dead letters, the fullest first.
 func Queues(vh *broker.VHost) []Queue {
-	all := vh.Queues.List()
-	type way struct{ exchange, key string }
-	from, ways := map[string][]string{}, map[way][]string{}
+	all, targets := vh.Queues.List(), vh.DeadLetterTargets()
+	from := map[*broker.Queue][]string{}
 	for _, q := range all {
-		exchange, key, ok := q.DeadLettersTo()
-		if !ok {
-			continue
-		}
-		by := way{exchange, key}
-		to, known := ways[by]
-		if !known {
-			to = destinations(vh, exchange, key)
-			ways[by] = to
-		}
-		for _, name := range to {
-			if len(from[name]) < maxFrom {
-				from[name] = append(from[name], q.Name())
+		for _, to := range targets[q] {
+			if len(from[to]) < maxFrom {
+				from[to] = append(from[to], q.Name())
 			}
 		}
 	}
 	found := []Queue{}
 	for _, q := range all {
-		feeders, target := from[q.Name()]
+		feeders, target := from[q]
 		parked := q.Name() == policy.UndeliverableQueue
 		meant := parked || policy.IsSubqueue(q.Name()) || q.Settings().Purpose == deadline.DeadLetters
 		if !target && !meant && !hasLetters(q) {
@@ -91,21 +79,6 @@ func Queues(vh *broker.VHost) []Queue {
 		found = append(found, Queue{vh.Name(), i.Name, i.Ready, i.Unacked, i.ReadyBytes + i.UnackedBytes, "", append([]string{}, feeders...), parked})
 	}
 	slices.SortStableFunc(found, func(a, b Queue) int { return cmp.Compare(b.Ready+b.Unacked, a.Ready+a.Unacked) })
-	return found
-}
-
-// destinations returns the queues that dead letters go to. If they keep their own keys, these
-// are all queues bound to the exchange.
-func destinations(vh *broker.VHost, exchange, key string) []string {
-	if key != "" || exchange == "" {
-		return vh.Destinations(exchange, key)
-	}
-	found := vh.Destinations(exchange, "")
-	for _, b := range vh.Bindings() {
-		if b.Source == exchange && !b.ToExchange && !slices.Contains(found, b.Destination) {
-			found = append(found, b.Destination)
-		}
-	}
 	return found
 }
 
@@ -126,7 +99,7 @@ func lettersAtEnds(q *broker.Queue) iter.Seq[Letter] {
 			return
 		}
 		for _, tail := range []bool{false, true} {
-			page, _ := q.Browse(broker.Browse{FromTail: tail, Count: sampled, State: queue.Ready}) // a deleted queue has none
+			page, _ := q.Browse(broker.Browse{FromTail: tail, Count: sampled, State: queue.Ready, Unnoticed: true}) // a deleted queue has none
 			for i := range page {
 				if !bytes.Contains(page[i].Message.Properties, deathHeader) { // most have none, and reading them all takes long
 					continue

@@ -51,8 +51,12 @@ func (t targets) add(to []broker.Arrival) {
 // list returns the targets of messages from a queue, the ones with the most messages first.
 func (t targets) list(b *broker.Broker, from *broker.Queue) []Target {
 	list, now := make([]Target, 0, len(t)), unixMillis(b)
+	var lead map[*broker.Queue][]*broker.Queue
+	if vh, err := b.VHostOf(from); err == nil {
+		lead = vh.DeadLetterTargets()
+	}
 	for q, a := range t {
-		one := Target{Queue: q.Name(), Messages: a.messages, Expiring: a.expiring, Back: leadsTo(b, q, from)}
+		one := Target{Queue: q.Name(), Messages: a.messages, Expiring: a.expiring, Back: slices.Contains(lead[q], from)}
 		_, _, one.Consumers = q.Counts()
 		if a.expiring > 0 {
 			one.FirstMillis, one.LastMillis = max(b.UnixMillis(a.first)-now, 0), max(b.UnixMillis(a.last)-now, 0)
@@ -63,11 +67,4 @@ func (t targets) list(b *broker.Broker, from *broker.Queue) []Target {
 		return cmp.Or(cmp.Compare(b.Messages, a.Messages), cmp.Compare(a.Queue, b.Queue))
 	})
 	return list
-}
-
-// leadsTo reports whether dead letters from q go to the other queue.
-func leadsTo(b *broker.Broker, q, other *broker.Queue) bool {
-	exchange, key, ok := q.DeadLettersTo()
-	vh, err := b.VHostOf(q)
-	return ok && err == nil && slices.Contains(destinations(vh, exchange, key), other.Name())
 }

@@ -23,6 +23,8 @@ type Browse struct {
 	// Bytes ends the browse once that many bytes have been copied in all, so that fewer than
 	// Count messages may be returned; 0: no bound.
 	Bytes int
+	// Unnoticed: it does not count as use of the queue, since nobody asked for this queue's messages.
+	Unnoticed bool
 }
 
 // Browsed is a copy of one message in its queue: the slices are the caller's.
@@ -102,7 +104,9 @@ func (at *browser) entries(most int) (page []browsedEntry, more bool, err error)
 		return nil, false, q.notFound()
 	}
 	seen, now := 0, q.env.Clock.Now()
-	q.markUsedLocked(now)
+	if !at.want.Unnoticed {
+		q.markUsedLocked(now)
+	}
 	visit := func(s queue.Seq, m queue.Message, state queue.State) bool {
 		if seen >= browseScan || len(page) == min(most, queue.AtOnce) {
 			more = true

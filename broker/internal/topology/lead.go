@@ -8,12 +8,38 @@ func (vh *VHost) Version() uint64 { return vh.version.Load() + vh.Policies.appli
 // deadLetterWay is where dead letters go. The key counts only where they are bound by equal keys.
 type deadLetterWay struct{ exchange, key string }
 
-// DeadLetterTargets are, for each queue with a dead-letter exchange, the queues that bindings of that exchange lead to, itself perhaps among
-// them: all of them where the exchange does not go by the key alone, or where each letter keeps its own key. Queues whose letters go the
-// same way share a slice. It costs a step for each queue and for each exchange that it is bound to, and no lock is held for long.
+// deadLetterWays are the targets of each way.
+type deadLetterWays map[deadLetterWay]*TargetSet
+
+// DeadLetterTargets are, for each queue with a dead-letter exchange, the queues that its letters without headers would go to, itself perhaps
+// among them, and, where each letter keeps its own key, all queues that are bound to the exchange. Queues whose letters go the same way share
+// a slice. It costs a search for each way, and a step for each queue and for each exchange that it is bound to. No lock is held for long.
 func (vh *VHost) DeadLetterTargets() map[*Queue][]*Queue {
 	all := vh.Queues.all()
-	from, ways := map[*Queue]deadLetterWay{}, map[deadLetterWay][]*Queue{}
+	ways := deadLetterWays{}
+	from := ways.find(vh, all)
+	r := Routes{vh: vh}
+	for w, to := range ways {
+		found, _ := r.search([]byte(w.exchange), []byte(w.key), ByNobody, Headers{}, false) // none without the exchange
+		to.AddAll(found)
+	}
+	ways.addBound(vh, all)
+	lists := make(map[deadLetterWay][]*Queue, len(ways))
+	for w, to := range ways {
+		for _, t := range to.List {
+			lists[w] = append(lists[w], t.Queue)
+		}
+	}
+	targets := make(map[*Queue][]*Queue, len(from))
+	for q, w := range from {
+		targets[q] = lists[w]
+	}
+	return targets
+}
+
+// find adds the ways of those queues that have a dead-letter exchange, still without targets.
+func (ways deadLetterWays) find(vh *VHost, all []*Queue) (from map[*Queue]deadLetterWay) {
+	from = map[*Queue]deadLetterWay{}
 	vh.guard.mu.RLock()
 	defer vh.guard.mu.RUnlock()
 	p := exchange.Pace{Pause: vh.guard.pause}
@@ -23,46 +49,28 @@ func (vh *VHost) DeadLetterTargets() map[*Queue][]*Queue {
 		if !ok {
 			continue
 		}
-		x := vh.Exchanges.exchanges[name]
-		if x != nil && x.kind != exchange.Direct {
+		if x := vh.Exchanges.exchanges[name]; x != nil && x.kind != exchange.Direct && x.kind != exchange.Topic {
 			key = ""
 		}
 		w := deadLetterWay{name, key}
-		from[q] = w
-		if _, known := ways[w]; !known {
-			ways[w] = vh.byKeyLocked(x, w, &p)
+		if from[q] = w; ways[w] == nil {
+			ways[w] = new(TargetSet)
 		}
 	}
+	return from
+}
+
+// addBound adds the queues that are bound to an exchange to which letters go with their own keys.
+func (ways deadLetterWays) addBound(vh *VHost, all []*Queue) {
+	vh.guard.mu.RLock()
+	defer vh.guard.mu.RUnlock()
+	p := exchange.Pace{Pause: vh.guard.pause}
 	for _, q := range all {
 		for x := range q.sources {
 			p.Step(1)
-			w := deadLetterWay{exchange: x.name}
-			if list, wanted := ways[w]; wanted && !q.gone && !x.gone {
-				ways[w] = append(list, q)
+			if to := ways[deadLetterWay{exchange: x.name}]; to != nil && !q.gone && !x.gone {
+				to.add(Target{Queue: q})
 			}
 		}
 	}
-	targets := make(map[*Queue][]*Queue, len(from))
-	for q, w := range from {
-		targets[q] = ways[w]
-	}
-	return targets
-}
-
-// byKeyLocked finds the queues that a way with a key leads to. x is its exchange; nil: the default one, or it does not exist.
-func (vh *VHost) byKeyLocked(x *Exchange, w deadLetterWay, p *exchange.Pace) (list []*Queue) {
-	switch {
-	case w.key == "":
-	case w.exchange == "":
-		if q := vh.Queues.queues[w.key]; q != nil {
-			list = append(list, q)
-		}
-	case x != nil:
-		for _, d := range x.router.Route([]byte(w.key), nil, nil, p) {
-			if d.queue != nil && !d.queue.gone {
-				list = append(list, d.queue)
-			}
-		}
-	}
-	return list
 }
