@@ -71,6 +71,41 @@ func TestAgeIsNeverTooLow(t *testing.T) {
 	})
 }
 
+// TestAgeAfterABacklog: once a long backlog has left, ages are as exact as if there had been none.
+func TestAgeAfterABacklog(t *testing.T) {
+	for name, left := range map[string]int{"all of it": 0, "most of it": 60} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, broker.Options{}, func(x *testBroker) {
+				q := x.queue("q", nil)
+				next := func() {
+					time.Sleep(10 * time.Second)
+					x.publish("", "q", "m", "", nil)
+				}
+				for range 3000 {
+					next()
+				}
+				for range 3000 - left {
+					x.get(q, true)
+				}
+				for range left + 1 {
+					next()
+					if left > 0 {
+						x.get(q, true)
+					}
+				}
+				for range 50 {
+					next()
+					x.get(q, true)
+					want := time.Duration(max(left, 1)-1) * 10 * time.Second
+					got := q.Info().OldestAge
+					require.GreaterOrEqual(t, got, want-time.Millisecond)
+					require.LessOrEqual(t, got, want+want/128+10*time.Millisecond)
+				}
+			})
+		})
+	}
+}
+
 // TestAgeOfAShortLife: where messages come one after the other and live for 6 s, the oldest is hardly said to be older.
 func TestAgeOfAShortLife(t *testing.T) {
 	inBubble(t, broker.Options{}, func(x *testBroker) {

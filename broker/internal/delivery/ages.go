@@ -10,7 +10,7 @@ import (
 
 // ages tells how long the oldest message has been in a queue, without a time for each message: the messages of a priority enter in the order of
 // their numbers, so a few instants with the numbers that were next tell it about all. Between two marks there are at least 10 ms and, when
-// there are many, up to 1/128 of the time that the marks span. So an age is never too low, and too high by that at most. A message that was there
+// there are many, up to 1/128 of the time that the marks span as the message enters. So an age is never too low, and too high by that at most. A message that was there
 // at the start of the process counts from the start, unless the journal has its time. It is made with the first message: many queues never have one.
 type ages []ageMarks // by priority
 
@@ -41,27 +41,25 @@ func (q *messages) noteAgeLocked(seq queue.Seq, at deadline.Instant) {
 		*q.ages = append(*q.ages, ageMarks{})
 	}
 	m := &(*q.ages)[p]
+	if n := len(m.list); n == maxAges || m.gap > ageGap && q.core.Oldest(seq.Priority()) > m.list[n/2].seq {
+		m.thin(q.core.Oldest(seq.Priority()))
+	}
 	if n := len(m.list); n > 0 && at < m.list[n-1].at.Add(max(m.gap, ageGap)) {
 		return
-	}
-	if len(m.list) == maxAges {
-		m.thin(q.core.Oldest(seq.Priority()))
 	}
 	m.list = append(m.list, ageMark{seq, at})
 }
 
 // thin drops the marks of messages that have left and, if that does not make room, every second mark.
+// The gap is then that of the time which the marks still span.
 func (m *ageMarks) thin(oldest queue.Seq) {
 	m.list = slices.Delete(m.list, 0, m.find(oldest))
-	switch {
-	case len(m.list) > maxAges/2:
-		m.gap = m.list[len(m.list)-1].at.Sub(m.list[0].at) / (maxAges / 2)
+	m.gap = m.list[len(m.list)-1].at.Sub(m.list[0].at) / (maxAges / 2)
+	if len(m.list) > maxAges/2 {
 		for i := range len(m.list) / 2 {
 			m.list[i] = m.list[2*i]
 		}
 		m.list = m.list[:len(m.list)/2]
-	case len(m.list) < maxAges/8:
-		m.gap = 0
 	}
 }
 
