@@ -234,7 +234,8 @@ func (d *Schedule) dropCancelledLocked() {
 // in line go on.
 func (d *Schedule) Delete() {
 	d.mu.Lock()
-	d.deleted, d.dues, d.byExchange, d.names = true, queue.Dues{}, nil, names{}
+	d.deleted, d.dues, d.byExchange = true, queue.Dues{}, nil
+	d.names.init()
 	left, retained := d.core.Clear(), d.Retained.CloseLocked()
 	d.env.DelayedTimers.Drop(d)
 	d.mu.Unlock()

@@ -158,4 +158,5 @@ func TestDeletedSchedule(t *testing.T) {
 	assert.Zero(t, f.Count())
 	assert.False(t, f.Retained.Keep(s, delivery.Letter{Settings: settings}, nil, 0))
 	assert.Equal(t, deadline.NoTimer, *f.TimerIndex())
+	assert.Empty(t, f.RoutingKey("x", "", "id"))
 }
