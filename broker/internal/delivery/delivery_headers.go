@@ -69,9 +69,9 @@ func (s *Transition) appendHeadersLocked(b []byte, q *Queue, of *queue.Delivery,
 	if at := q.enqueued.at(of.Seq); at != 0 {
 		b = appendMillis(b, headerEnqueuedAt, s.Env.Clock.UnixMillis(at))
 	}
-	if k := q.locks.line.find(of.Seq); k != nil && locked {
+	if k, ok := q.locks.table.find(of.Seq); ok && locked {
 		b = appendMillis(b, headerLockedUntil, s.Env.Clock.UnixMillisDown(k.until))
-		s.text = k.appendToken(s.text[:0], q)
+		s.text = k.appendToken(s.text[:0], q, of.Seq)
 		b = message.AppendText(b, headerLockToken, s.text)
 	}
 	return amqp.CloseTable(b, start)

@@ -37,7 +37,7 @@
 // A queue has one lock, messages.mu. It guards all parts of the queue and the fields of its
 // consumers. No two queues are ever locked at once. Functions whose names end in Locked are
 // called with the lock held, and so are the methods of the plain collections in a part, which
-// know no lock (priorityLevel, lockLine, letterLine, enqueueTimes, counters). All others take
+// know no lock (priorityLevel, lockTable, letterLine, enqueueTimes, counters). All others take
 // it themselves.
 //
 // No operation holds it for long, whatever is in the queue: at most queue.AtOnce messages are worked on

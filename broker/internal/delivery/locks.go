@@ -1,11 +1,9 @@
 package delivery
 
 import (
-	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
-	"slices"
 
 	"curfew/broker/deadline"
 	"curfew/broker/policy"
@@ -22,124 +20,75 @@ type LockHolder interface {
 
 // locks are the deliveries of a queue with x-lock-duration that nobody has settled.
 type locks struct {
-	q    *Queue
-	line *lockLine // nil: there has been none yet
+	q     *Queue
+	table *lockTable // nil: empty
 }
 
-// lockLine is the locks of a queue in the order in which they expire. That is the order in
-// which they were made or renewed, unless a policy changed the duration in between. So only
-// the oldest is looked at, and one timer serves them all. A lock whose message was settled
-// stays in line until it is the oldest, or until there are many of them. A lock that is renewed
-// joins the line again, and its old place counts as settled. A nil line is empty; all but add may be called on it.
-type lockLine struct {
-	line  []lock // from head on
-	head  int
-	held  map[queue.Seq]heldLock // the current lock of each message
-	given uint64
-}
-
-// heldLock is the key by which a lock is found in the line.
-type heldLock struct {
-	number uint64
-	until  deadline.Instant
+// lockTable has the current lock of each message. A lock that is settled or renewed leaves a stale entry
+// in dues. A nil table is empty; all but add may be called on it.
+type lockTable struct {
+	of   map[queue.Seq]lock
+	dues queue.Dues // by when they expire: one timer serves them all
 }
 
 // lock is the lock of one delivery. A message that is delivered again gets another.
 type lock struct {
-	number uint64 // in the order in which they were made or renewed
 	token  uint64 // random, and kept when the lock is renewed; 0: nobody was given it, so it cannot be renewed
-	seq    queue.Seq
 	until  deadline.Instant
 	c      *Consumer
 	holder LockHolder // nil: nobody needs to be asked
 }
 
-// locksSlack is how many more settled than other deliveries may be in line.
-const locksSlack = 256
-
-// add adds a lock and reports whether it is now the first.
-func (l *lockLine) add(k lock) (first bool) {
-	if l.held == nil {
-		l.held = map[queue.Seq]heldLock{}
-	}
-	l.given++
-	k.number = l.given
-	l.held[k.seq] = heldLock{k.number, k.until}
-	if l.compact(); len(l.line)-l.head > 2*len(l.held)+locksSlack {
-		l.dropSettled()
-	}
-	l.line = append(l.line, k)
-	at := len(l.line) - 1
-	for ; at > l.head && l.line[at-1].until > k.until; at-- { // those of a longer duration
-		l.line[at] = l.line[at-1]
-	}
-	l.line[at] = k
-	return at == l.head
+// add gives a message a lock in place of any that it has, and reports whether the lock is now the first to expire.
+func (l *lockTable) add(seq queue.Seq, k lock) (first bool) {
+	l.release(seq)
+	l.of[seq] = k
+	first = l.dues.Len() == 0 || k.until < l.dues.First().At
+	l.dues.Push(queue.Due{At: k.until, Seq: seq})
+	return first
 }
 
-// find returns the current lock of a message; nil if it has none.
-func (l *lockLine) find(seq queue.Seq) *lock {
-	if l == nil {
-		return nil
+// find returns the lock of a message.
+func (l *lockTable) find(seq queue.Seq) (k lock, ok bool) {
+	if l != nil {
+		k, ok = l.of[seq]
 	}
-	held, ok := l.held[seq]
-	if !ok {
-		return nil
-	}
-	line := l.line[l.head:]
-	i, _ := slices.BinarySearchFunc(line, held, func(k lock, h heldLock) int {
-		return cmp.Or(cmp.Compare(k.until, h.until), cmp.Compare(k.number, h.number))
-	})
-	return &line[i]
+	return k, ok
 }
 
 // release forgets the lock of a message that was settled.
-func (l *lockLine) release(seq queue.Seq) {
-	if l != nil {
-		delete(l.held, seq)
+func (l *lockTable) release(seq queue.Seq) {
+	if _, ok := l.find(seq); ok {
+		delete(l.of, seq)
+		l.dues.Drop(func(d queue.Due) bool { return l.of[d.Seq].until == d.At })
 	}
 }
 
-// oldest is the first that is not settled; nil if there is none.
-func (l *lockLine) oldest() *lock {
-	if l == nil {
-		return nil
+// pop takes the lock that expires first, if that is due, out of the table.
+// stale: it was only an entry that a lock has left.
+func (l *lockTable) pop(now deadline.Instant) (seq queue.Seq, k lock, stale, ok bool) {
+	if l == nil || l.dues.Len() == 0 {
+		return 0, lock{}, false, false
 	}
-	for ; l.head < len(l.line); l.head++ {
-		if k := &l.line[l.head]; l.held[k.seq].number == k.number {
-			return k
-		}
-		l.line[l.head] = lock{}
+	d := l.dues.First()
+	k = l.of[d.Seq]
+	stale = k.until != d.At
+	if !stale && d.At > now {
+		return 0, lock{}, false, false
 	}
-	l.line, l.head = l.line[:0], 0
-	return nil
-}
-
-// compact moves the line to the front of its memory once half of that is free.
-func (l *lockLine) compact() {
-	if l.head > len(l.line)/2 {
-		n := copy(l.line, l.line[l.head:])
-		clear(l.line[n:])
-		l.line, l.head = l.line[:n], 0
+	l.dues.Pop()
+	if stale {
+		l.dues.Stale--
+	} else {
+		delete(l.of, d.Seq)
 	}
-}
-
-// dropSettled removes the settled locks from the line.
-func (l *lockLine) dropSettled() {
-	kept := l.line[:0]
-	for _, k := range l.line[l.head:] {
-		if l.held[k.seq].number == k.number {
-			kept = append(kept, k)
-		}
-	}
-	clear(l.line[len(kept):])
-	l.line, l.head = kept, 0
+	return d.Seq, k, stale, true
 }
 
 // addLocked locks a delivery to c. For a get, c is nil and the holder is set later. A policy that
 // changes the duration does not change the lock.
 func (l *locks) addLocked(s *Transition, seq queue.Seq, c *Consumer) {
-	k := lock{seq: seq, until: l.untilLocked(s), c: c}
+	k := lock{until: l.untilLocked(s), c: c}
 	if c != nil {
 		k.holder, _ = c.Sink.(LockHolder)
 	}
@@ -148,7 +97,7 @@ func (l *locks) addLocked(s *Transition, seq queue.Seq, c *Consumer) {
 		rand.Read(random[:])
 		k.token = binary.BigEndian.Uint64(random[:]) | 1
 	}
-	l.insertLocked(k)
+	l.insertLocked(seq, k)
 }
 
 // untilLocked is when a lock that is made now expires.
@@ -156,11 +105,11 @@ func (l *locks) untilLocked(s *Transition) deadline.Instant {
 	return s.stamp.AddMillis(deadline.Millis(l.q.Settings().LockMillis))
 }
 
-func (l *locks) insertLocked(k lock) {
-	if l.line == nil {
-		l.line = new(lockLine)
+func (l *locks) insertLocked(seq queue.Seq, k lock) {
+	if l.table == nil {
+		l.table = &lockTable{of: map[queue.Seq]lock{}}
 	}
-	if l.line.add(k) {
+	if l.table.add(seq, k) {
 		l.q.env.Timers.Add(l.q, k.until)
 	}
 }
@@ -168,10 +117,10 @@ func (l *locks) insertLocked(k lock) {
 // appendToken appends an x-lock-token: the queue's incarnation, the message and the
 // lock's own random number. It cannot be guessed, and is useless without the right to read the
 // queue.
-func (k *lock) appendToken(b []byte, q *Queue) []byte {
+func (k *lock) appendToken(b []byte, q *Queue, seq queue.Seq) []byte {
 	var t [tokenBytes]byte
 	binary.BigEndian.PutUint64(t[0:], q.id)
-	binary.BigEndian.PutUint64(t[8:], uint64(k.seq))
+	binary.BigEndian.PutUint64(t[8:], uint64(seq))
 	binary.BigEndian.PutUint64(t[16:], k.token)
 	return base64.RawURLEncoding.AppendEncode(b, t[:])
 }
@@ -215,15 +164,14 @@ func (q *Queue) RenewLock(token string) (lockedUntil int64, ok bool) {
 	defer s.Done()
 	q.lock(s)
 	defer q.unlock(s, "renew lock")
-	k := q.locks.line.find(t.seq)
-	if k == nil || k.token != t.token || k.until <= s.Now {
+	k, ok := q.locks.table.find(t.seq)
+	if !ok || k.token != t.token || k.until <= s.Now {
 		return 0, false
 	}
 	q.markUsedLocked(s.Now)
-	renewed := *k
-	renewed.until = max(k.until, q.locks.untilLocked(s)) // a policy may have shortened or removed the duration
-	q.locks.insertLocked(renewed)
-	return s.Env.Clock.UnixMillisDown(renewed.until), true
+	k.until = max(k.until, q.locks.untilLocked(s)) // a policy may have shortened or removed the duration
+	q.locks.insertLocked(t.seq, k)
+	return s.Env.Clock.UnixMillisDown(k.until), true
 }
 
 // TakeLock takes the delivery whose x-lock-token is given away from its holder: nothing but SettleFor ends
@@ -238,13 +186,12 @@ func (q *Queue) TakeLock(token string) (seq queue.Seq, c *Consumer, ok bool) {
 	defer s.Done()
 	q.lock(s)
 	defer q.unlock(s, "settle")
-	k := q.locks.line.find(t.seq)
-	if k == nil || k.token != t.token || k.until <= s.Now || k.holder != nil && !k.holder.Lapsed(q.id, t.seq) {
+	k, ok := q.locks.table.find(t.seq)
+	if !ok || k.token != t.token || k.until <= s.Now || k.holder != nil && !k.holder.Lapsed(q.id, t.seq) {
 		return 0, nil, false
 	}
-	c = k.c
-	q.locks.line.release(t.seq)
-	return t.seq, c, true
+	q.locks.table.release(t.seq)
+	return t.seq, k.c, true
 }
 
 // KeepLocks leaves deliveries to their locks: their receiver has gone, and they come back when their
@@ -255,8 +202,9 @@ func (q *Queue) KeepLocks(seqs []queue.Seq, c *Consumer) {
 	var back []queue.Seq
 	q.lock(s)
 	for _, seq := range seqs {
-		if k := q.locks.line.find(seq); k != nil {
+		if k, ok := q.locks.table.find(seq); ok {
 			k.c, k.holder = nil, nil
+			q.locks.table.of[seq] = k
 		} else {
 			back = append(back, seq)
 		}
@@ -272,17 +220,34 @@ func (q *Queue) KeepLocks(seqs []queue.Seq, c *Consumer) {
 // at once for the others. The consumer that held a message gets its credit
 // back only when it settles the message, which then has no other effect.
 func (l *locks) expireLocked(s *Transition) {
-	for k := l.line.oldest(); k != nil && k.until <= s.Now && s.touched < queue.AtOnce; k = l.line.oldest() {
+	for s.touched < queue.AtOnce {
+		seq, k, stale, ok := l.table.pop(s.Now)
+		if !ok {
+			return
+		}
 		s.touched++
-		l.line.release(k.seq)
-		if k.holder != nil && !k.holder.Lapsed(l.q.id, k.seq) {
+		if stale || k.holder != nil && !k.holder.Lapsed(l.q.id, seq) {
 			continue
 		}
-		if l.q.settleOneLocked(s, Requeue, k.seq) {
+		if l.q.settleOneLocked(s, Requeue, seq) {
 			s.Env.Counters.Lapsed.Add(1)
 			if k.c != nil {
 				k.c.unacked--
 			}
 		}
+	}
+}
+
+// againLocked sets the timer for the lock that expires first.
+func (l *locks) againLocked(s *Transition) {
+	if l.table != nil && l.table.dues.Len() > 0 {
+		l.q.env.Timers.Add(l.q, max(l.table.dues.First().At, s.Now)) // in its turn
+	}
+}
+
+// shrinkLocked gives memory back once nothing is locked.
+func (l *locks) shrinkLocked() {
+	if l.table != nil && len(l.table.of) == 0 {
+		l.table = nil
 	}
 }

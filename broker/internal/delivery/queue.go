@@ -327,7 +327,5 @@ func (q *Queue) runDue(s *Transition) {
 	if wakeAt != 0 {
 		q.env.Timers.Add(q, max(wakeAt, s.Now)) // in its turn
 	}
-	if k := q.locks.line.oldest(); k != nil {
-		q.env.Timers.Add(q, k.until)
-	}
+	q.locks.againLocked(s)
 }

@@ -41,8 +41,9 @@ func (q *Queue) getStep(s *Transition, noAck bool, fn func(*Delivery)) (ok, more
 	ok = s.source.Next(&d)
 	if more = !ok && s.fx.Full(); ok {
 		fn(&d)
-		if d.Locked {
-			q.locks.line.find(d.Seq).holder = d.LockHolder
+		if k, ok := q.locks.table.find(d.Seq); ok {
+			k.holder = d.LockHolder
+			q.locks.table.of[d.Seq] = k
 		}
 	} else if !more {
 		q.counters.GetEmpty++
@@ -141,7 +142,7 @@ func (q *Queue) settleStep(s *Transition, how Settlement, seqs []queue.Seq, c *C
 	for _, seq := range seqs {
 		if q.settleOneLocked(s, how, seq) {
 			settled++
-			q.locks.line.release(seq)
+			q.locks.table.release(seq)
 		}
 	}
 	if c != nil && c.queue == q {

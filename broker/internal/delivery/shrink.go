@@ -23,6 +23,7 @@ func (q *Queue) ShrinkIfIdle() bool {
 		q.shrinkLaterLocked()
 	default:
 		q.core.Shrink()
+		q.locks.shrinkLocked()
 		q.flow.endLocked()
 		return true
 	}
