@@ -8,7 +8,6 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/broker/internal/forward"
-	"curfew/broker/internal/message"
 	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
@@ -44,7 +43,7 @@ func (b *Broker) Collect(ch chan<- prometheus.Metric) {
 		m.Counter("curfew_expiry_receipts_total", "Receipts for expired messages, by what became of them.", forwarded.Receipts[i].Load(), "result", forward.ReceiptResult(i).String())
 	}
 	for _, r := range []queue.Reason{queue.Expired, queue.Rejected, queue.MaxLength, queue.DeliveryLimit} {
-		m.Counter("curfew_dead_letters_total", "Messages that left a queue with a dead-letter exchange, by reason.", forwarded.DeadLettered[r].Load(), "reason", message.ReasonName(r))
+		m.Counter("curfew_dead_letters_total", "Messages that left a queue with a dead-letter exchange, by reason.", forwarded.DeadLettered[r].Load(), "reason", r.String())
 	}
 	var ready, unacked, consumers int
 	all := b.registry.Queues()

@@ -53,7 +53,7 @@ func (t *turn) addressAny(x *letterMove, at int, src store.Message, p *amqp.Prop
 	died := x.Settled.Flags&queue.Died != 0
 	oneKey := x.Settled.Flags&queue.OneKey != 0
 	deaths := message.RecordDeath(p, message.Death{
-		Queue: x.from.Name, Reason: message.ReasonName(x.Settled.Reason), At: t.f.env.Clock.WallSeconds(x.At),
+		Queue: x.from.Name, Reason: x.Settled.Reason.String(), At: t.f.env.Clock.WallSeconds(x.At),
 		Exchange: string(src.Exchange), Keys: message.OriginalKeys(src.RoutingKey, p.Headers, oneKey),
 	}, died)
 	key := src.RoutingKey

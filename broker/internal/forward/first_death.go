@@ -43,7 +43,7 @@ func (t *turn) addressFresh(x *letterMove, at int, src store.Message) (done, ok 
 	if view.DeliveryMode == 2 {
 		it.Message.Flags |= queue.Durable
 	}
-	t.headers = message.AppendFirstDeath(t.headers[:0], x.from.Name, message.ReasonName(x.Settled.Reason), src.Exchange, src.RoutingKey, &view, len(targets), t.f.env.Clock.WallSeconds(x.At))
+	t.headers = message.AppendFirstDeath(t.headers[:0], x.from.Name, x.Settled.Reason.String(), src.Exchange, src.RoutingKey, &view, len(targets), t.f.env.Clock.WallSeconds(x.At))
 	t.props = view.With(t.props[:0], src.Properties, t.headers, nil)
 	t.send(x, at, targets, &it, store.Message{Exchange: t.exchange, RoutingKey: key, Properties: t.props, Body: src.Body})
 	return true, true

@@ -307,7 +307,7 @@ func (t *turn) report(x *letterMove, at deadline.Instant) {
 		}
 	case stream.DeathsWatched():
 		r := t.recordOf(x, at)
-		r.Reason = message.ReasonName(x.Settled.Reason)
+		r.Reason = x.Settled.Reason.String()
 		e.Deaths = append(e.Deaths, r)
 	}
 }

@@ -16,21 +16,6 @@ type Death struct {
 	Keys          []any // routing keys with CC, without BCC
 }
 
-// ReasonName is the reason in x-death.
-func ReasonName(r queue.Reason) string {
-	switch r {
-	case queue.Expired:
-		return "expired"
-	case queue.Rejected:
-		return "rejected"
-	case queue.MaxLength:
-		return "maxlen"
-	case queue.DeliveryLimit:
-		return "delivery_limit"
-	}
-	panic("broker: no dead letter for reason " + r.String())
-}
-
 // RecordDeath writes d into the headers, newest first: one entry per queue and
 // reason, with a count. It moves the expiration property and the absolute deadline
 // into the entry. Unless the message has died here before, its history is a client's and

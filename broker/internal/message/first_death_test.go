@@ -29,7 +29,7 @@ func TestFirstDeathIsWrittenAsRecorded(t *testing.T) {
 		require.NoError(t, err)
 		src := store.Message{Exchange: []byte(text.Draw(t, "exchange")), RoutingKey: []byte(text.Draw(t, "key")), Properties: raw}
 		name := text.Draw(t, "queue")
-		reason := ReasonName(rapid.SampledFrom([]queue.Reason{queue.Expired, queue.Rejected, queue.MaxLength, queue.DeliveryLimit}).Draw(t, "reason"))
+		reason := rapid.SampledFrom([]queue.Reason{queue.Expired, queue.Rejected, queue.MaxLength, queue.DeliveryLimit}).Draw(t, "reason").String()
 		targets := rapid.IntRange(1, 3).Draw(t, "targets")
 
 		parsed, err := amqp.ParseProperties(raw, StoredLimits)
