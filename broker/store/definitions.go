@@ -34,14 +34,6 @@ func (s *Store) Undefine(changes ...Definition) {
 	}
 }
 
-// DefineLater is Define for changes that nobody waits for: they are written together with
-// the next definitions, and may be lost in a crash before that.
-func (s *Store) DefineLater(changes ...Definition) {
-	if s.definitions != nil {
-		s.definitions.defineLater(changes)
-	}
-}
-
 // Unsaved returns why definitions are not on disk although SyncDefinitions was called: the
 // disk is full, or there is another reason that may pass. Every later call tries again, and
 // so does the maintainer from time to time. nil means that all is well.
@@ -93,24 +85,14 @@ type definitions struct {
 func (d *definitions) define(changes []Definition, needed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.noteLocked(changes)
-	if n := d.defined.Add(1); needed {
-		d.needed.Store(n)
-	}
-}
-
-func (d *definitions) defineLater(changes []Definition) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.noteLocked(changes)
-}
-
-func (d *definitions) noteLocked(changes []Definition) {
 	if d.pending == nil {
 		d.pending = map[string][]byte{}
 	}
 	for _, c := range changes {
 		d.pending[c.Key] = c.Value
+	}
+	if n := d.defined.Add(1); needed {
+		d.needed.Store(n)
 	}
 }
 

@@ -360,21 +360,6 @@ func TestDefinitionsAreTriedAgain(t *testing.T) {
 	require.Empty(t, found(t, disk))
 }
 
-// What nobody waits for is written together with the next definition.
-func TestDefinitionsForLater(t *testing.T) {
-	disk := newCrashDisk()
-	s, _, err := reopen(disk)
-	require.NoError(t, err)
-	defineNow(t, s, def("first", "1"), def("second", "1"))
-	disk.syncs = 0
-	s.DefineLater(def("first", ""))
-	require.NoError(t, s.SyncDefinitions())
-	require.Zero(t, disk.syncs)
-	defineNow(t, s, def("third", "1"))
-	require.NoError(t, s.Close())
-	require.Equal(t, []string{"second=1", "third=1"}, found(t, disk))
-}
-
 // Synced waits for the disk even where Commit does not.
 func TestSyncedWaitsForTheDisk(t *testing.T) {
 	for _, mode := range []SyncMode{SyncGroup, SyncInterval, SyncNever} {

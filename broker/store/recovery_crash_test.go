@@ -440,7 +440,7 @@ func deleteDefined(r *trial) {
 	s, done := r.s, make(chan struct{})
 	s.Synced(func(err error) {
 		if err == nil {
-			s.DefineLater(Definition{Key: goneKey(queue)})
+			s.Undefine(Definition{Key: goneKey(queue)})
 		}
 		close(done)
 	})

@@ -182,7 +182,7 @@ func (r *Registry) ForgetDeleted(ids ...uint64) {
 		}
 		r.env.Store.Synced(func(err error) {
 			if err == nil {
-				r.env.Store.DefineLater(gone...)
+				r.env.Store.Undefine(gone...)
 			}
 		})
 	}
