@@ -48,8 +48,6 @@ type chunk struct {
 	entries [chunkEntries]entry
 }
 
-func (c *chunk) anyReady() bool { return c.ready != [chunkEntries / 64]uint64{} }
-
 // page is a run of chunks. A chunk that holds nothing is absent, so the numbers of messages
 // that are long gone cost next to nothing, even if one old message keeps their page.
 type page struct {

@@ -30,7 +30,7 @@ func (s *sums) add(e *entry) {
 }
 
 // Check compares everything that the queue keeps besides its entries with the entries, and
-// returns the first difference. It visits all of them, and is meant for tests.
+// returns the first difference. It visits all of them.
 func (q *Queue) Check() error {
 	var found sums
 	for p := range q.byPriority {
@@ -159,3 +159,5 @@ func (sp *spares) check() error {
 }
 
 func bitSet(words []uint64, i int) bool { return words[i/64]>>(i%64)&1 != 0 }
+
+func (c *chunk) anyReady() bool { return c.ready != [chunkEntries / 64]uint64{} }
