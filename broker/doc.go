@@ -190,9 +190,8 @@
 //
 // # Packages below internal
 //
-// Everything that does not need a Broker is in packages of its own: the clock of deadlines and timers by it (clock),
-// properties and headers (message), the form in which definitions are saved (catalog), users and their rights (accounts),
-// one queue at work (delivery), what is declared, with its policies and routing (topology), and what moves dead letters and
+// Everything that does not need a Broker is in packages of its own: properties and headers (message), the form in which
+// definitions are saved, and users and their rights (catalog), one queue at work (delivery), what is declared, with its policies and routing (topology), and what moves dead letters and
 // delayed messages in turns (forward). This package has publishers, sessions, imports and recovery, and joins all of these.
 // aliases.go has the public names of those packages.
 //

@@ -4,7 +4,7 @@ package deadline
 type Sample struct {
 	Ref   Ref // its Deadline is 0 if it has none
 	Ahead int // ready messages that are delivered before it
-	// Entered is when it entered the queue, or up to a second earlier; 0: not known.
+	// Entered is when it entered the queue, or a little earlier, as the age of the oldest message is a little too high; 0: not known.
 	Entered Instant
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// None is the index of a queue or exchange that has no timer.
+// NoTimer is the index of a queue or exchange that has no timer.
 const NoTimer int32 = -1
 
 // Timers wakes queues and exchanges when they have something to do at a certain time: x-expires

@@ -262,7 +262,7 @@ func (p *argParser) priorities() uint8 {
 	return uint8(n)
 }
 
-// maxDeliveryCount is the highest x-max-delivery-count: a queue counts no further.
+// mostDeliveries is the highest x-max-delivery-count: a queue counts no further.
 const mostDeliveries = 1<<16 - 1
 
 // meaningless is an argument that has no effect but looks as if it had one, so it is refused: one

@@ -21,7 +21,7 @@ const (
 // Held is a queue's lock that was held for long.
 type Held struct {
 	VHost, Queue string
-	Operation    string // publish, deliver, get, settle, expire, purge, delete, trim, cancel, timer, move, reschedule, renew lock, return, walk
+	Operation    string // publish, deliver, get, receive, settle, expire, purge, delete, cancel, timer, move, read, rewrite, reschedule, renew lock, return
 	For          time.Duration
 }
 

@@ -19,7 +19,7 @@ type QueueState struct {
 	Departed                 Departure        // of the last consumer, if it has none
 	ActiveConsumer           string           // tag of the one that x-single-active-consumer serves; "" none
 	HeadTimestamp            time.Time        // of the first ready message; zero: none
-	OldestAge                time.Duration    // how long the oldest message has been in it, ready or unacked; never too low, and hardly too high (ages); 0: it is empty
+	OldestAge                time.Duration    // how long the oldest message has been in it, ready or unacked; never too low, and too high by at most 10 ms or 1/128 (ages); 0: it is empty
 	TTLMillis                int64            // of messages, by arguments and policies; <0: none
 	DeliveryLimit            int64            // failed deliveries a message may have; <0: no limit
 	LastActiveAt             deadline.Instant // when something last happened in it

@@ -40,7 +40,7 @@ type Forwarder struct {
 	now       func() time.Time
 
 	Counters Counters
-	Turns    deadline.Longest // of Run
+	Turns    deadline.Longest // how long they took
 
 	mu      sync.Mutex // leaf; guards the VHostLetters, too
 	running bool
