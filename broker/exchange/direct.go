@@ -15,18 +15,21 @@ func (r *direct[D]) Bind(d D, key string, args amqp.Table) bool {
 		s.add(d)
 		r.keys[key] = s
 	}
-	return added
+	return added != nil
 }
 
 func (r *direct[D]) Route(key []byte, _ func() amqp.Table, out []D, _ *Pace) []D {
 	return append(out, r.keys[string(key)].list...)
 }
 
-func (r *direct[D]) unindex(d D, key string) {
-	s := r.keys[key]
-	if s.remove(d); len(s.list) == 0 {
-		delete(r.keys, key)
+func (r *direct[D]) unindex(x *binding[D], last bool) {
+	if !last {
+		return
+	}
+	s := r.keys[x.Key]
+	if s.remove(x.Destination); len(s.list) == 0 {
+		delete(r.keys, x.Key)
 	} else {
-		r.keys[key] = s
+		r.keys[x.Key] = s
 	}
 }

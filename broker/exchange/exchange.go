@@ -77,7 +77,9 @@ func New[D comparable](k Kind) Router[D] {
 	case Topic:
 		return newTopic[D]()
 	case Headers:
-		return &headers[D]{dests: make(map[D]*headersTarget[D]), under: make(map[uint64]set[*rule[D]])}
+		r := &headers[D]{bindingTable: newBindingTable[D](), dests: make(map[D]*headersTarget[D]), under: make(map[uint64]set[*rule[D]])}
+		r.gone = r.unindex
+		return r
 	}
 	panic("exchange: unknown kind " + string(k))
 }

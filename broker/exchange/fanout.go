@@ -14,13 +14,13 @@ func (r *fanout[D]) Bind(d D, key string, args amqp.Table) bool {
 	if !known {
 		r.dests.add(d)
 	}
-	return added
+	return added != nil
 }
 
-// unindex forgets d if nothing is left of its bindings.
-func (r *fanout[D]) unindex(d D, _ string) {
-	if _, bound := r.bound[d]; !bound {
-		r.dests.remove(d)
+// unindex forgets a destination if nothing is left of its bindings.
+func (r *fanout[D]) unindex(x *binding[D], _ bool) {
+	if _, bound := r.bound[x.Destination]; !bound {
+		r.dests.remove(x.Destination)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"strings"
 
@@ -19,8 +18,8 @@ import (
 // each. Only the rules under a header of the message are compared with it. Of the fields of a
 // rule, the one is taken that the fewest other rules stand under.
 type headers[D comparable] struct {
+	bindingTable[D]
 	dests  map[D]*headersTarget[D]
-	n      int
 	made   uint64                   // targets
 	always set[*rule[D]]            // without fields: they match everything
 	under  map[uint64]set[*rule[D]] // the others, without empty sets
@@ -30,20 +29,15 @@ type headers[D comparable] struct {
 // headersTarget is a destination with one or more rules; one that matches is enough.
 type headersTarget[D comparable] struct {
 	d       D
-	number  uint64              // in the order of the first binding: a route has its targets in this order
-	rules   map[uint64]*rule[D] // by the hash of key and arguments
-	n       int
-	indexed int // how often it can be found: once for each rule, and for each field of a rule that any satisfies
-	mark    int // noMark while indexed <= 1
+	number  uint64 // in the order of the first binding: a route has its targets in this order
+	indexed int    // how often it can be found: once for each rule, and for each field of a rule that any satisfies
+	mark    int    // noMark while indexed <= 1
 }
 
 // rule is the form of a binding's arguments that is used for matching.
 type rule[D comparable] struct {
 	to    *headersTarget[D]
-	key   string
-	args  amqp.Table
-	next  *rule[D] // of to's rules with the same hash
-	any   bool     // one matching field is enough; otherwise all must match
+	any   bool // one matching field is enough; otherwise all must match
 	want  []field
 	sql   predicate // compares the headers, too; nil: none does
 	steps int       // of a Pace, to compare it
@@ -56,86 +50,27 @@ type field struct {
 	value any
 }
 
-func hashBinding(key string, args amqp.Table) uint64 {
-	return maphash.String(seed, key) + hashArgs(args)
-}
-
-// find returns the rule of a binding; nil if there is none.
-func (t *headersTarget[D]) find(hash uint64, key string, args amqp.Table) *rule[D] {
-	u := t.rules[hash]
-	for u != nil && (u.key != key || !ArgsEqual(u.args, args)) {
-		u = u.next
-	}
-	return u
-}
-
 // Bind treats an x-match that CheckArgs refuses as "all".
 func (r *headers[D]) Bind(d D, key string, args amqp.Table) bool {
-	t, hash := r.dests[d], hashBinding(key, args)
-	if t == nil {
-		t = &headersTarget[D]{d: d, number: r.made, rules: make(map[uint64]*rule[D], 1), mark: noMark}
-		r.dests[d] = t
-		r.made++
-	} else if t.find(hash, key, args) != nil {
+	added, _ := r.add(d, key, args)
+	if added == nil {
 		return false
 	}
-	u := compile[D](key, args)
-	u.to, u.next = t, t.rules[hash]
-	t.rules[hash] = u
-	t.n++
-	r.n++
-	r.insert(u)
+	t := r.dests[d]
+	if t == nil {
+		t = &headersTarget[D]{d: d, number: r.made, mark: noMark}
+		r.dests[d] = t
+		r.made++
+	}
+	added.rule = compile(t, args)
+	r.insert(added.rule)
 	return true
 }
 
-func (r *headers[D]) Unbind(d D, key string, args amqp.Table) (amqp.Table, bool) {
-	t := r.dests[d]
-	if t == nil {
-		return nil, false
-	}
-	u := t.find(hashBinding(key, args), key, args)
-	if u == nil {
-		return nil, false
-	}
-	r.unbind(u)
-	return u.args, true
-}
-
-func (r *headers[D]) UnbindSome(d D, most int) (removed []Binding[D]) {
-	t := r.dests[d]
-	if t == nil {
-		return nil
-	}
-	for _, u := range t.rules {
-		for ; u != nil && len(removed) < most; u = u.next {
-			removed = append(removed, Binding[D]{d, u.key, u.args})
-			r.unbind(u)
-		}
-		if len(removed) == most {
-			break
-		}
-	}
-	return removed
-}
-
-// unbind removes a rule, and its target with the last one.
-func (r *headers[D]) unbind(u *rule[D]) {
-	t, hash := u.to, hashBinding(u.key, u.args)
-	switch first := t.rules[hash]; {
-	case first != u:
-		for first.next != u {
-			first = first.next
-		}
-		first.next = u.next
-	case u.next == nil:
-		delete(t.rules, hash)
-	default:
-		t.rules[hash] = u.next
-	}
-	r.remove(u)
-	r.n--
-	if t.n--; t.n == 0 {
-		delete(r.dests, t.d)
+func (r *headers[D]) unindex(x *binding[D], _ bool) {
+	r.drop(x.rule)
+	if _, bound := r.bound[x.Destination]; !bound {
+		delete(r.dests, x.Destination)
 	}
 }
 
@@ -144,7 +79,7 @@ func (r *headers[D]) insert(u *rule[D]) {
 	switch {
 	case u.any:
 		for _, f := range u.want {
-			r.add(f.hash(), u)
+			r.stand(f.hash(), u)
 		}
 		return
 	case len(u.want) == 0:
@@ -158,32 +93,32 @@ func (r *headers[D]) insert(u *rule[D]) {
 			u.under = hash
 		}
 	}
-	r.add(u.under, u)
+	r.stand(u.under, u)
 }
 
-// remove undoes insert.
-func (r *headers[D]) remove(u *rule[D]) {
+// drop undoes insert.
+func (r *headers[D]) drop(u *rule[D]) {
 	switch {
 	case u.any:
 		for _, f := range u.want {
-			r.drop(f.hash(), u)
+			r.leave(f.hash(), u)
 		}
 	case len(u.want) == 0:
 		r.always.remove(u)
 		r.found(u.to, -1)
 	default:
-		r.drop(u.under, u)
+		r.leave(u.under, u)
 	}
 }
 
-func (r *headers[D]) add(hash uint64, u *rule[D]) {
+func (r *headers[D]) stand(hash uint64, u *rule[D]) {
 	s := r.under[hash]
 	s.add(u)
 	r.under[hash] = s
 	r.found(u.to, 1)
 }
 
-func (r *headers[D]) drop(hash uint64, u *rule[D]) {
+func (r *headers[D]) leave(hash uint64, u *rule[D]) {
 	s := r.under[hash]
 	if s.remove(u); len(s.list) == 0 {
 		delete(r.under, hash)
@@ -204,22 +139,6 @@ func (r *headers[D]) found(t *headersTarget[D], by int) {
 		t.mark = noMark
 	}
 }
-
-// Each implements Router.
-func (r *headers[D]) Each(fn func(Binding[D]) bool) {
-	for d, t := range r.dests {
-		for _, u := range t.rules {
-			for ; u != nil; u = u.next {
-				if !fn(Binding[D]{Destination: d, Key: u.key, Args: u.args}) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// Len implements Router.
-func (r *headers[D]) Len() int { return r.n }
 
 // Route is paced as that of a topic exchange, since many rules may stand under one header.
 func (r *headers[D]) Route(_ []byte, fields func() amqp.Table, out []D, p *Pace) []D {
@@ -327,9 +246,9 @@ const matchArg = "x-match"
 
 // compile omits x-match itself and, unless x-match ends in -with-x, every argument that
 // begins with "x-".
-func compile[D comparable](key string, args amqp.Table) *rule[D] {
+func compile[D comparable](to *headersTarget[D], args amqp.Table) *rule[D] {
 	mode, _ := args[matchArg].(string)
-	u := &rule[D]{key: key, args: args, any: strings.HasPrefix(mode, "any")}
+	u := &rule[D]{to: to, any: strings.HasPrefix(mode, "any")}
 	withX := strings.HasSuffix(mode, "-with-x")
 	for name, value := range args {
 		if name == SQLArg {

@@ -34,7 +34,7 @@ func newTopic[D comparable]() *topic[D] {
 func (r *topic[D]) Bind(d D, key string, args amqp.Table) bool {
 	added, first := r.add(d, key, args)
 	if !first {
-		return added
+		return added != nil
 	}
 	t := r.dests[d]
 	if t == nil {
@@ -46,19 +46,22 @@ func (r *topic[D]) Bind(d D, key string, args amqp.Table) bool {
 		t.mark = r.marks.allocate()
 	}
 	r.root.insert(key, start(len(key)), t, &r.marks, false)
-	return added
+	return added != nil
 }
 
-func (r *topic[D]) unindex(d D, key string) {
-	t := r.dests[d]
-	r.root.remove(key, start(len(key)), t, &r.marks)
+func (r *topic[D]) unindex(x *binding[D], last bool) {
+	if !last {
+		return
+	}
+	t := r.dests[x.Destination]
+	r.root.remove(x.Key, start(len(x.Key)), t, &r.marks)
 	t.patterns--
 	switch t.patterns {
 	case 1:
 		r.marks.release(t.mark)
 		t.mark = noMark
 	case 0:
-		delete(r.dests, d)
+		delete(r.dests, x.Destination)
 	}
 }
 
