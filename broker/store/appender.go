@@ -139,5 +139,5 @@ func (a *appender) close() {
 		unmap(s.mem)
 		return true
 	})
-	a.table.dir.Store(nil)
+	a.table.all.Store(nil)
 }

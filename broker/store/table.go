@@ -2,99 +2,70 @@ package store
 
 import "sync/atomic"
 
-const chunkSegments = 256
-
-// table finds a segment by its number without a lock. Numbers only grow, and old segments
-// may stay in use for a long time. So it is a directory of chunks: storing a segment writes
-// one slot, and the directory is copied once in chunkSegments numbers. The owner's lock
-// serializes writers.
+// table finds a segment by its number without a lock. Numbers only grow, and old segments may stay
+// in use for a long time: it takes 8 bytes for each number since the oldest. It is copied when it is
+// full, without what is gone at its beginning. The owner's lock serializes writers.
 type table struct {
-	dir atomic.Pointer[directory]
+	all atomic.Pointer[numbered]
 }
 
-type directory struct {
-	base   uint64 // number of the first chunk
-	chunks []*chunk
+type numbered struct {
+	base     uint64 // number of the first
+	segments []atomic.Pointer[segment]
 }
 
-type chunk struct {
-	segments [chunkSegments]atomic.Pointer[segment]
-	used     int
-}
+// minTable is the least length of a table.
+const minTable = 64
 
 // get returns the segment with that number, or nil if there is none.
 func (t *table) get(number uint64) *segment {
-	d := t.dir.Load()
-	if d == nil {
+	d := t.all.Load()
+	if d == nil || number-d.base >= uint64(len(d.segments)) {
 		return nil
 	}
-	at := number/chunkSegments - d.base
-	if at >= uint64(len(d.chunks)) || d.chunks[at] == nil {
-		return nil
-	}
-	return d.chunks[at].segments[number%chunkSegments].Load()
+	return d.segments[number-d.base].Load()
 }
 
+// set adds a segment with a higher number than all before it.
 func (t *table) set(s *segment) {
-	c := t.chunk(s.number / chunkSegments)
-	c.segments[s.number%chunkSegments].Store(s)
-	c.used++
+	d := t.all.Load()
+	if d == nil || s.number-d.base >= uint64(len(d.segments)) {
+		d = t.grow(s.number)
+	}
+	d.segments[s.number-d.base].Store(s)
 }
 
-// chunk returns the chunk with that number, growing the directory at its end.
-func (t *table) chunk(number uint64) *chunk {
-	old := t.dir.Load()
-	if old == nil {
-		old = &directory{base: number}
-	}
-	if at := number - old.base; at < uint64(len(old.chunks)) && old.chunks[at] != nil {
-		return old.chunks[at]
-	}
-	grown := &directory{base: old.base, chunks: make([]*chunk, max(len(old.chunks), int(number-old.base)+1))}
-	copy(grown.chunks, old.chunks)
-	c := &chunk{}
-	grown.chunks[number-old.base] = c
-	t.dir.Store(grown)
-	return c
+// grow makes room for a number, and for as many more as there are since the oldest.
+func (t *table) grow(number uint64) *numbered {
+	base := number
+	t.each(func(s *segment) bool {
+		base = s.number
+		return false
+	})
+	d := &numbered{base, make([]atomic.Pointer[segment], max(minTable, 2*(number-base+1)))}
+	t.each(func(s *segment) bool {
+		d.segments[s.number-base].Store(s)
+		return true
+	})
+	t.all.Store(d)
+	return d
 }
 
-// clear removes a segment. A chunk is removed together with its last segment.
+// clear removes a segment.
 func (t *table) clear(number uint64) {
-	d := t.dir.Load()
-	at := number/chunkSegments - d.base
-	c := d.chunks[at]
-	c.segments[number%chunkSegments].Store(nil)
-	c.used--
-	if c.used > 0 || at == uint64(len(d.chunks))-1 {
-		return
-	}
-	t.clearChunk(d, int(at))
-}
-
-func (t *table) clearChunk(d *directory, at int) {
-	chunks := append([]*chunk(nil), d.chunks...)
-	chunks[at] = nil
-	base := d.base
-	for len(chunks) > 1 && (chunks[0] == nil || chunks[0].used == 0) {
-		chunks, base = chunks[1:], base+1
-	}
-	t.dir.Store(&directory{base: base, chunks: chunks})
+	d := t.all.Load()
+	d.segments[number-d.base].Store(nil)
 }
 
 // each calls fn for every segment in ascending order of numbers, until fn returns false.
 func (t *table) each(fn func(*segment) bool) {
-	d := t.dir.Load()
+	d := t.all.Load()
 	if d == nil {
 		return
 	}
-	for _, c := range d.chunks {
-		if c == nil {
-			continue
-		}
-		for i := range c.segments {
-			if s := c.segments[i].Load(); s != nil && !fn(s) {
-				return
-			}
+	for i := range d.segments {
+		if s := d.segments[i].Load(); s != nil && !fn(s) {
+			return
 		}
 	}
 }
