@@ -27,26 +27,6 @@ var reasonNames = [Reasons]string{"acked", "expired", "rejected", "maxlen", "pur
 // or a word of its own for those that are never dead-lettered.
 func (r Reason) String() string { return reasonNames[r] }
 
-// Outcome answers Queue.Expire and Queue.Reschedule.
-type Outcome uint8
-
-const (
-	// Fired: the message left the queue, and the effects say so.
-	Fired Outcome = iota
-	// Gone: no message with that number and deadline is in the queue.
-	Gone
-	// Held: it is unacked, and its consumer keeps it. Requeue will expire it.
-	Held
-	// NotDue: its deadline lies ahead.
-	NotDue
-	// Rescheduled: it has the new deadline.
-	Rescheduled
-)
-
-func (o Outcome) String() string {
-	return [...]string{"fired", "gone", "held", "not due", "rescheduled"}[o]
-}
-
 // Settled is a message that left its queue for good. Each message is settled once.
 type Settled struct {
 	Seq Seq

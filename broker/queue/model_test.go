@@ -197,37 +197,36 @@ func (m *model) remove(s Seq, deadline deadline.Instant) bool {
 	return true
 }
 
-func (m *model) expire(now deadline.Instant, s Seq, deadline deadline.Instant) (Outcome, deadline.Instant) {
+func (m *model) expire(now deadline.Instant, s Seq, dueAt deadline.Instant) deadline.Answer {
 	x := m.msgs[s]
-	if x == nil || deadline == 0 || x.ExpiresAt != deadline {
-		return Gone, 0
-	}
-	if now < deadline {
-		return NotDue, deadline
-	}
-	if x.state == Unacked {
-		return Held, 0
+	switch {
+	case x == nil || dueAt == 0 || x.ExpiresAt != dueAt:
+		return deadline.Answer{Outcome: deadline.Gone}
+	case now < dueAt:
+		return deadline.Answer{Outcome: deadline.NotDue, At: dueAt}
+	case x.state == Unacked:
+		return deadline.Answer{Outcome: deadline.Held}
 	}
 	m.settle(x, Expired)
-	return Fired, 0
+	return deadline.Answer{Outcome: deadline.Expired, At: now}
 }
 
-func (m *model) reschedule(now deadline.Instant, s Seq, deadline, next deadline.Instant) (Outcome, bool) {
+func (m *model) reschedule(now deadline.Instant, s Seq, dueAt, next deadline.Instant) (deadline.Outcome, bool) {
 	x := m.msgs[s]
-	if x == nil || x.ExpiresAt != deadline {
-		return Gone, false
+	if x == nil || x.ExpiresAt != dueAt {
+		return deadline.Gone, false
 	}
 	was := x.tracked
 	switch {
 	case next == 0 || now < next:
 		x.ExpiresAt, x.tracked, x.Flags = next, false, x.Flags&^Immediate
-		return Rescheduled, was
+		return deadline.Rescheduled, was
 	case x.state == Unacked:
 		x.ExpiresAt, x.tracked, x.Flags = next, false, x.Flags&^Immediate
-		return Held, was
+		return deadline.Held, was
 	}
 	m.settle(x, Expired)
-	return Fired, was
+	return deadline.Expired, was
 }
 
 func (m *model) track(s Seq, deadline deadline.Instant) bool {

@@ -217,47 +217,47 @@ func (q *Queue) Requeue(now deadline.Instant, s Seq, failed bool, fx *Effects) b
 }
 
 // Expire settles the message s, wherever in the queue it is, if it has this deadline, the deadline
-// has come and no consumer holds it. With NotDue it also returns the deadline. Any number of
-// callers may propose the same expiry: one gets Fired, the others Gone.
-func (q *Queue) Expire(now deadline.Instant, s Seq, deadline deadline.Instant, fx *Effects) (Outcome, deadline.Instant) {
+// has come and no consumer holds it. Any number of
+// callers may propose the same expiry: one gets Expired, the others Gone.
+func (q *Queue) Expire(now deadline.Instant, s Seq, dueAt deadline.Instant, fx *Effects) deadline.Answer {
 	at, ok := q.find(s)
-	if !ok || deadline == 0 || at.entry().expiresAt != deadline {
-		return Gone, 0
+	if !ok || dueAt == 0 || at.entry().expiresAt != dueAt {
+		return deadline.Answer{Outcome: deadline.Gone}
 	}
 	switch e := at.entry(); {
 	case !e.due(now):
-		return NotDue, deadline
+		return deadline.Answer{Outcome: deadline.NotDue, At: dueAt}
 	case e.state == Unacked:
-		return Held, 0
+		return deadline.Answer{Outcome: deadline.Held}
 	}
 	q.settle(s, at, Expired, fx)
-	return Fired, 0
+	return deadline.Answer{Outcome: deadline.Expired, At: now}
 }
 
 // Reschedule gives the message s another deadline in place of the one it has; 0 is none,
 // for both. The message keeps its place in the queue. If the new deadline has come, a message
-// that no consumer holds is settled as Expired (Fired), still with the deadline that it had; an unacked one stays
+// that no consumer holds is settled as Expired, still with the deadline that it had; an unacked one stays
 // with its consumer and will expire if it is requeued (Held). From then on a call that names the
 // old deadline gets Gone. wasTracked: the old deadline was tracked, and Track has to be called
 // again.
-func (q *Queue) Reschedule(now deadline.Instant, s Seq, deadline, newDeadline deadline.Instant, fx *Effects) (_ Outcome, wasTracked bool) {
+func (q *Queue) Reschedule(now deadline.Instant, s Seq, dueAt, newDeadline deadline.Instant, fx *Effects) (_ deadline.Outcome, wasTracked bool) {
 	at, ok := q.find(s)
-	if !ok || at.entry().expiresAt != deadline {
-		return Gone, false
+	if !ok || at.entry().expiresAt != dueAt {
+		return deadline.Gone, false
 	}
 	e := at.entry()
 	wasTracked = e.flags&tracked != 0
 	due := newDeadline != 0 && now >= newDeadline
 	if due && e.state != Unacked {
 		q.settle(s, at, Expired, fx)
-		return Fired, wasTracked
+		return deadline.Expired, wasTracked
 	}
 	e.expiresAt = newDeadline
 	e.flags &^= Immediate | tracked
 	if due {
-		return Held, wasTracked
+		return deadline.Held, wasTracked
 	}
-	return Rescheduled, wasTracked
+	return deadline.Rescheduled, wasTracked
 }
 
 // Find describes the message s and how many of its deliveries failed; ok is false

@@ -1,6 +1,10 @@
 package queue
 
-import "testing"
+import (
+	"testing"
+
+	"curfew/broker/deadline"
+)
 
 func BenchmarkPublishTakeAck(b *testing.B) {
 	q := New(unlimited)
@@ -43,8 +47,8 @@ func BenchmarkExpireMidQueue(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		at := i * 7919 % depth // a prime apart: visits all
-		if o, _ := q.Expire(farAway, seqs[at], farAway, &fx); o != Fired {
-			b.Fatal(o)
+		if a := q.Expire(farAway, seqs[at], farAway, &fx); a.Outcome != deadline.Expired {
+			b.Fatal(a)
 		}
 		seqs[at] = q.Publish(Message{ExpiresAt: farAway, Bytes: 100}, 0)
 		fx.Reset()

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"curfew/broker/deadline"
 )
 
 func TestStories(t *testing.T) {
@@ -49,7 +51,7 @@ func TestStories(t *testing.T) {
 			advance 99
 			expire b -> not due until 1100
 			advance 1
-			expire b -> fired   => b expired
+			expire b -> expired   => b expired
 			expire b -> gone
 			holds a c`,
 
@@ -70,7 +72,7 @@ func TestStories(t *testing.T) {
 			expire a deadline=0 -> gone
 			expire b deadline=0 -> gone
 			expire never deadline=1050 -> gone
-			expire a -> fired   => a expired`,
+			expire a -> expired   => a expired`,
 
 		"unacked is shielded until it comes back": `
 			publish a b ttl=50
@@ -106,7 +108,7 @@ func TestStories(t *testing.T) {
 			reschedule c deadline=1051 in=9 -> gone
 			holds a b c d
 			advance 20
-			expire d -> fired   => d expired
+			expire d -> expired   => d expired
 			advance 1000
 			expire b -> gone
 			take b              => a expired
@@ -115,7 +117,7 @@ func TestStories(t *testing.T) {
 		"a deadline that is made to come": `
 			publish a b ttl=50
 			track a
-			reschedule a in=0 -> fired tracked  => a expired tracked
+			reschedule a in=0 -> expired tracked  => a expired tracked
 			reschedule b in=1 -> rescheduled
 			take b
 			reschedule b in=0 -> held
@@ -145,7 +147,7 @@ func TestStories(t *testing.T) {
 			publish a b ttl=0
 			take a
 			requeue a           => a expired
-			expire b -> fired   => b expired`,
+			expire b -> expired   => b expired`,
 
 		"higher priorities first, each in order": `
 			options priorities=5
@@ -175,7 +177,7 @@ func TestStories(t *testing.T) {
 			publish high p=1
 			advance 10
 			take high
-			expire low -> fired => low expired`,
+			expire low -> expired => low expired`,
 
 		"the length limit drops from the head and counts only what is ready": `
 			options max=2
@@ -316,7 +318,7 @@ func TestStories(t *testing.T) {
 			take d
 			requeue d
 			advance 10
-			expire d -> fired   => d expired tracked
+			expire d -> expired   => d expired tracked
 			purge -> 2          => e purged tracked, f purged`,
 
 		"what is gone or has another deadline cannot be tracked": `
@@ -446,8 +448,7 @@ func TestUnknownSeqs(t *testing.T) {
 	var fx Effects
 	q.Publish(Message{ExpiresAt: 5}, 0)
 	for _, s := range []Seq{0, 2, 1 << pageShift, makeSeq(0, numberMask), makeSeq(1, 1), math.MaxUint64} {
-		o, _ := q.Expire(9, s, 5, &fx)
-		if o != Gone || q.Ack(s, &fx) || q.Requeue(9, s, true, &fx) || q.Track(s, 5) {
+		if q.Expire(9, s, 5, &fx).Outcome != deadline.Gone || q.Ack(s, &fx) || q.Requeue(9, s, true, &fx) || q.Track(s, 5) {
 			t.Errorf("%v is known", s)
 		}
 	}
@@ -489,7 +490,6 @@ func TestNames(t *testing.T) {
 		makeSeq(0, 12).String(): "12",
 		makeSeq(3, 12).String(): "p3/12",
 		Rejected.String():       "rejected",
-		NotDue.String():         "not due",
 		Unacked.String():        "unacked",
 	} {
 		if got != want {

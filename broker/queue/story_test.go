@@ -77,11 +77,11 @@ func (s *story) do(op string, args []string) string {
 	case "requeue", "fail":
 		return yes(s.q.Requeue(s.now, s.seqs[args[0]], op == "fail", &s.fx))
 	case "expire":
-		o, at := s.q.Expire(s.now, s.seqs[args[0]], s.deadline(args), &s.fx)
-		if o == NotDue {
-			return fmt.Sprintf("not due until %d", at)
+		a := s.q.Expire(s.now, s.seqs[args[0]], s.deadline(args), &s.fx)
+		if a.Outcome == deadline.NotDue {
+			return fmt.Sprintf("not due until %d", a.At)
 		}
-		return o.String()
+		return a.Outcome.String()
 	case "reschedule":
 		o, was := s.q.Reschedule(s.now, s.seqs[args[0]], s.deadline(args), s.until(args), &s.fx)
 		if was {

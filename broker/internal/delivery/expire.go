@@ -20,23 +20,8 @@ func (q *Queue) Expire(s *Transition, refs []deadline.Ref, path deadline.Path, w
 	defer q.unlock(s, "expire")
 	s.touched += len(refs)
 	for _, ref := range refs {
-		outcome, dueAt := q.core.Expire(s.Now, queue.Seq(ref.Seq), ref.Deadline, &s.fx)
-		out = append(out, s.answer(outcome, dueAt))
+		out = append(out, q.core.Expire(s.Now, queue.Seq(ref.Seq), ref.Deadline, &s.fx))
 	}
 	q.finishLocked(s, path)
 	return out
-}
-
-func (s *Transition) answer(outcome queue.Outcome, dueAt deadline.Instant) deadline.Answer {
-	switch outcome {
-	case queue.Fired:
-		return deadline.Answer{Outcome: deadline.Expired, At: s.Now}
-	case queue.Held:
-		return deadline.Answer{Outcome: deadline.Held}
-	case queue.Rescheduled:
-		return deadline.Answer{Outcome: deadline.Rescheduled}
-	case queue.NotDue:
-		return deadline.Answer{Outcome: deadline.NotDue, At: dueAt}
-	}
-	return deadline.Answer{Outcome: deadline.Gone}
 }

@@ -19,7 +19,7 @@ func (q *Queue) Reschedule(s *Transition, refs []deadline.Ref, to deadline.Insta
 			}
 			for _, ref := range some {
 				outcome, tracked := q.core.Reschedule(s.Now, queue.Seq(ref.Seq), ref.Deadline, to, &s.fx)
-				if outcome == queue.Rescheduled || outcome == queue.Held {
+				if outcome == deadline.Rescheduled || outcome == deadline.Held {
 					if tracked {
 						s.notifyLocked(deadline.Event{Kind: deadline.Left, Ref: ref})
 					}
@@ -29,7 +29,7 @@ func (q *Queue) Reschedule(s *Transition, refs []deadline.Ref, to deadline.Insta
 					}
 					q.amendLocked(s, queue.Seq(ref.Seq))
 				}
-				answer(s.answer(outcome, 0).Outcome, ref)
+				answer(outcome, ref)
 			}
 			q.finishLocked(s, deadline.Manual)
 			return true

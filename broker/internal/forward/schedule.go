@@ -147,7 +147,7 @@ func (d *Schedule) OnTimer() {
 	defer d.mu.Unlock()
 	for n, size := 0, 0; n < queue.AtOnce && size < propertiesAtOnce && d.dues.Len() > 0 && d.dues.First().At <= s.Now; n++ {
 		x := d.dues.Pop()
-		if outcome, _ := d.core.Expire(s.Now, x.Seq, x.At, &d.effects); outcome == queue.Gone {
+		if d.core.Expire(s.Now, x.Seq, x.At, &d.effects).Outcome == deadline.Gone {
 			d.dues.Stale--
 			continue
 		}
