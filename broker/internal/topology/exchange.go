@@ -38,15 +38,13 @@ type ExchangeStats struct{ In, Out atomic.Uint64 }
 type Exchanges struct {
 	vh              *VHost
 	exchanges       map[string]*Exchange
-	numbers         numbers
 	defaultExchange ExchangeStats // not guarded
 }
 
 func (t *Exchanges) init(vh *VHost) {
 	t.vh, t.exchanges = vh, map[string]*Exchange{}
 	for name, kind := range predeclared {
-		x := t.newExchange(name, kind, ExchangeDeclare{Durable: true})
-		t.exchanges[name], x.number = x, t.numbers.take()
+		t.exchanges[name] = t.newExchange(name, kind, ExchangeDeclare{Durable: true})
 	}
 }
 
@@ -64,7 +62,6 @@ func exchangeLabel(vhost, name string) string {
 type Exchange struct {
 	vh         *VHost
 	name       string
-	number     int32 // of those of its virtual host, small; a later one may have the same
 	kind       exchange.Kind
 	declared   ExchangeDeclare
 	alternate  string // the exchange for messages that this one does not route; "" none
@@ -152,7 +149,7 @@ func (t *Exchanges) addExchange(made *Exchange) error {
 
 // placeExchangeLocked adds an exchange to the table.
 func (t *Exchanges) placeExchangeLocked(x *Exchange, a *applied) {
-	t.exchanges[x.name], x.number = x, t.numbers.take()
+	t.exchanges[x.name] = x
 	x.governLocked(a)
 	x.useLocked()
 	t.vh.changedLocked()
@@ -209,7 +206,6 @@ func (t *Exchanges) checkSystem(name, what string) error {
 func (x *Exchange) removeLocked() {
 	vh := x.vh
 	delete(vh.Exchanges.exchanges, x.name)
-	vh.Exchanges.numbers.free = append(vh.Exchanges.numbers.free, x.number)
 	x.gone = true
 	vh.memory.giveLocked(x.footprint())
 	vh.changedLocked()
@@ -273,20 +269,4 @@ func (x *Exchange) equivalent(d ExchangeDeclare) error {
 		}
 	}
 	return policy.CheckEqual(label, d.Args, cur.Args, []string{"alternate-exchange", "x-delayed-type", "x-message-ttl", "x-auto-delete-on-idle"})
-}
-
-// numbers are given to exchanges, and to others when those have gone.
-type numbers struct {
-	free []int32
-	next int32
-}
-
-func (n *numbers) take() int32 {
-	if last := len(n.free) - 1; last >= 0 {
-		number := n.free[last]
-		n.free = n.free[:last]
-		return number
-	}
-	n.next++
-	return n.next - 1
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"curfew/broker/amqp"
@@ -213,10 +212,10 @@ func (r *routing) lowerLocked() {
 	r.reached.reset()
 }
 
-// reached are the exchanges that a message has reached. A few are in a list, and more are marked by their numbers.
+// reached are the exchanges that a message has reached: a few are in a list, and all are in many once there are more.
 type reached struct {
 	few  []*Exchange
-	many *marks
+	many map[*Exchange]struct{} // empty while there are few
 }
 
 // reachedFew is how many exchanges are searched one by one.
@@ -224,57 +223,33 @@ const reachedFew = 16
 
 // first notes x, and reports whether it is reached for the first time.
 func (r *reached) first(x *Exchange) bool {
-	if r.many != nil {
-		return r.many.first(x)
+	if len(r.many) > 0 {
+		before := len(r.many)
+		r.many[x] = struct{}{}
+		return len(r.many) > before
 	}
 	if slices.Contains(r.few, x) {
 		return false
 	}
-	r.few = append(r.few, x)
-	if len(r.few) > reachedFew {
-		r.many = marksPool.Get().(*marks)
-		r.many.begin()
+	if r.few = append(r.few, x); len(r.few) > reachedFew {
+		if r.many == nil {
+			r.many = map[*Exchange]struct{}{}
+		}
 		for _, one := range r.few {
-			r.many.first(one)
+			r.many[one] = struct{}{}
 		}
 	}
 	return true
 }
 
+// reset empties it, and gives memory up if it is much.
 func (r *reached) reset() {
 	clear(r.few)
 	r.few = r.few[:0]
-	if r.many != nil {
-		marksPool.Put(r.many)
+	if len(r.many) > setKeep {
 		r.many = nil
 	}
-}
-
-// marks has a mark for each exchange of a virtual host, by its number. A mark is the present round: nothing is cleared
-// between one message and the next.
-type marks struct {
-	round uint32
-	of    []uint32
-}
-
-var marksPool = sync.Pool{New: func() any { return new(marks) }}
-
-func (m *marks) begin() {
-	if m.round++; m.round == 0 {
-		clear(m.of)
-		m.round = 1
-	}
-}
-
-func (m *marks) first(x *Exchange) bool {
-	if missing := int(x.number) + 1 - len(m.of); missing > 0 {
-		m.of = append(m.of, make([]uint32, missing)...)
-	}
-	if m.of[x.number] == m.round {
-		return false
-	}
-	m.of[x.number] = m.round
-	return true
+	clear(r.many)
 }
 
 // TargetSet holds the queues that a message goes to, each once.
