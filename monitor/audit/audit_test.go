@@ -303,6 +303,25 @@ func TestHandler(t *testing.T) {
 	assert.Equal(t, http.StatusMethodNotAllowed, w.Code)
 }
 
+// deadlined records until when an answer may be written.
+type deadlined struct {
+	httptest.ResponseRecorder
+	until time.Time
+}
+
+func (d *deadlined) SetWriteDeadline(until time.Time) error {
+	d.until = until
+	return nil
+}
+
+// TestAFileMayTakeLong: a server's limit for all answers does not cut off a large file.
+func TestAFileMayTakeLong(t *testing.T) {
+	l := written(t, Options{Dir: t.TempDir()}, func(*Log) {})
+	w := &deadlined{ResponseRecorder: *httptest.NewRecorder()}
+	l.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/audit?format=csv", nil))
+	assert.WithinDuration(t, time.Now().Add(exportTime), w.until, time.Minute)
+}
+
 // TestDeathsAndChanges stand beside expiries, and are found by what they are and by whom.
 func TestDeathsAndChanges(t *testing.T) {
 	dir := t.TempDir()

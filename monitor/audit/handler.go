@@ -6,11 +6,14 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 )
 
 const (
 	defaultLimit = 100
 	maxLimit     = 10_000
+	// exportTime is how long a client has to read the answer: a file of all records is large.
+	exportTime = 30 * time.Minute
 )
 
 // Handler answers GET with the records that match its query parameters: vhost, queue,
@@ -31,6 +34,7 @@ func (l *Log) Handler() http.Handler {
 			refuse(w, http.StatusBadRequest, "bad_request", err.Error())
 			return
 		}
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(exportTime)) // a writer without deadlines needs none
 		records := Search(r.Context(), l.Dir(), q)
 		switch format {
 		case "csv":

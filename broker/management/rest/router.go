@@ -294,7 +294,7 @@ func (r *Request) QueueNamed() operate.QueueName {
 	return operate.QueueName{VHost: r.Param("vhost"), Name: r.Param("queue")}
 }
 
-// longRequest is how long a request that reads a large queue, or a file, may take.
+// longRequest is how long a request that reads a large queue or a file, or that has a long answer, may take.
 const longRequest = 30 * time.Minute
 
 // TakeTime lets the request last longer than others.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -68,6 +69,9 @@ func newLongDesk(t *testing.T) *longDesk {
 			}
 		}, r.Answer)
 	}}
+	rows := rest.Route{Method: http.MethodGet, Path: "/api/rows", Need: operate.Management, Handle: func(r *rest.Request) error {
+		return r.Rows(5000, func(i int) rest.Object { return rest.Object{"row": i, "text": strings.Repeat("x", 100)} })
+	}}
 	upload := rest.Route{Method: http.MethodPost, Path: "/api/upload", Need: operate.Management, Handle: func(r *rest.Request) error {
 		body := r.Upload()
 		return r.Run(operate.ImportDeadLetters, operate.QueueName{VHost: "/"}, func(ctx context.Context) (any, error) {
@@ -76,7 +80,7 @@ func newLongDesk(t *testing.T) *longDesk {
 		}, r.Answer)
 	}}
 	l := pipes{make(chan net.Conn)}
-	s := &http.Server{Handler: rest.New(rest.Options{Broker: b, Operations: d.ops}, []rest.Route{long, upload}).Handler(), ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute}
+	s := &http.Server{Handler: rest.New(rest.Options{Broker: b, Operations: d.ops}, []rest.Route{long, upload, rows}).Handler(), ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute}
 	go s.Serve(l)
 	transport := &http.Transport{DialContext: l.dial}
 	d.client = &http.Client{Transport: transport}
@@ -126,6 +130,23 @@ func TestALongRequestIsAnswered(t *testing.T) {
 		assert.Equal(t, map[string]any{"deleted": 7.0}, body)
 		assert.Equal(t, 10*time.Minute, time.Since(start))
 		assert.Equal(t, deadletters.Done, d.runs("one")[0].State)
+	})
+}
+
+// TestALongListIsReadSlowly: the limit of time of other answers does not cut it off.
+func TestALongListIsReadSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newLongDesk(t)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://curfew/api/rows", http.NoBody)
+		require.NoError(t, err)
+		req.SetBasicAuth("one", "p")
+		answer, err := d.client.Do(req)
+		require.NoError(t, err)
+		defer answer.Body.Close()
+		time.Sleep(10 * time.Minute)
+		var list []any
+		require.NoError(t, json.NewDecoder(answer.Body).Decode(&list))
+		assert.Len(t, list, 5000)
 	})
 }
 

@@ -20,8 +20,9 @@ type Stream struct {
 	err   error // nothing more is written
 }
 
-// Stream answers in JSON.
+// Stream answers in JSON, and lets the request take long.
 func (r *Request) Stream() *Stream {
+	r.TakeTime()
 	return &Stream{Turns: r.server.Turns, W: r.W, Kind: "application/json"}
 }
 
