@@ -34,20 +34,44 @@ func textAt(n *yaml.Node, keys ...string) string {
 	return n.Value
 }
 
-// pairs returns the pairs of a mapping, and none for any other node. It follows an alias.
+// pairs returns the pairs of a mapping, those too that its key << merges into it, and none for any other node. It follows an alias.
 func pairs(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	return func(yield func(*yaml.Node, *yaml.Node) bool) {
-		n = resolved(n)
-		if n == nil || n.Kind != yaml.MappingNode {
-			return
-		}
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if !yield(n.Content[i], resolved(n.Content[i+1])) {
-				return
+		seen := make(map[string]bool)
+		for _, m := range merged(n) {
+			for i := 0; i+1 < len(m.Content); i += 2 {
+				key := m.Content[i]
+				if isMerge(key) || seen[key.Value] {
+					continue
+				}
+				seen[key.Value] = true
+				if !yield(key, resolved(m.Content[i+1])) {
+					return
+				}
 			}
 		}
 	}
 }
+
+// merged returns a mapping and those that are merged into it. A key that is in several has the value of the first.
+func merged(n *yaml.Node) (list []*yaml.Node) {
+	if n = resolved(n); n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	list = append(list, n)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if !isMerge(n.Content[i]) {
+			continue
+		}
+		from := resolved(n.Content[i+1])
+		for _, m := range append(slices.Clone(elements(from)), from) { // one, or a list
+			list = append(list, merged(m)...)
+		}
+	}
+	return list
+}
+
+func isMerge(key *yaml.Node) bool { return key.ShortTag() == "!!merge" }
 
 func resolved(n *yaml.Node) *yaml.Node {
 	if n != nil && n.Kind == yaml.AliasNode {
@@ -57,7 +81,8 @@ func resolved(n *yaml.Node) *yaml.Node {
 }
 
 // child returns the value of a mapping under key, of the given kind. It is created if it is
-// missing or null. An alias is replaced by a copy, so that the original does not change.
+// missing or null. An alias is replaced by a copy, and what is merged into the mapping is
+// copied, so that the original does not change.
 func child(n *yaml.Node, key string, kind yaml.Kind) *yaml.Node {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value != key {
@@ -71,6 +96,9 @@ func child(n *yaml.Node, key string, kind yaml.Kind) *yaml.Node {
 		return found
 	}
 	made := &yaml.Node{Kind: kind}
+	if found := valueOf(n, key); found != nil && found.Kind == kind {
+		made = deepCopy(found)
+	}
 	n.Content = append(n.Content, text(key), made)
 	return made
 }
@@ -95,11 +123,7 @@ func deepCopy(n *yaml.Node) *yaml.Node {
 
 // set sets the value under a key of a mapping.
 func set(n *yaml.Node, key, value string) {
-	if found := valueOf(n, key); found != nil {
-		*found = *text(value)
-		return
-	}
-	n.Content = append(n.Content, text(key), text(value))
+	*child(n, key, yaml.ScalarNode) = *text(value)
 }
 
 func text(value string) *yaml.Node {

@@ -124,6 +124,10 @@ func (i *Injector) object(n *yaml.Node) (did bool, err error) {
 	if wishes.none {
 		return false, nil
 	}
+	l.pod = n
+	for _, key := range path {
+		l.pod = child(l.pod, key, yaml.MappingNode)
+	}
 	l.podSpec = child(l.pod, "spec", yaml.MappingNode)
 	notes, err := i.inject(l, wishes)
 	if err != nil {
