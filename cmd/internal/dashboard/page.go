@@ -123,7 +123,7 @@ func (p *page) write(w http.ResponseWriter, r *http.Request, status int, v ui.Vi
 var said = map[string]string{
 	"acknowledged": "Acknowledged: nobody is told of it again until it is over.", "unacknowledged": "Acknowledgement ended: it is told again.",
 	"window_begun": "Maintenance begun: it is shown, and nobody is told.", "window_ended": "Maintenance ended.",
-	"queue_deleted": "Queue deleted.", "connection_closed": "Connection closed.", "filter_saved": "Filter saved.",
+	"queue_deleted": "Queue deleted.", "connection_closed": "Connection closed.", "filter_saved": "Filter saved.", "filter_deleted": "Filter deleted.",
 }
 
 func (p *page) info(r *http.Request, v ui.Visitor) *ui.Info {

@@ -79,21 +79,21 @@ func (p *listPage) keep(s *ui.Info) g.Node {
 func (d Pages) saveFilter(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	c := chosenBy(r.PostForm)
 	_, err := operate.SaveFilter.Do(r.Context(), d.Operations.Access, v.Actor(), operate.FilterToSave{VHost: c.Queue.VHost, Queue: c.Queue.Name, Name: strings.TrimSpace(r.PostForm.Get("as")), Filter: c.Filter})
-	d.back(w, r, &c, err)
+	d.back(w, r, &c, "filter_saved", err)
 }
 
 // deleteFilter deletes a saved filter.
 func (d Pages) deleteFilter(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	c := chosenBy(r.PostForm)
 	_, err := operate.DeleteFilter.Do(r.Context(), d.Operations.Access, v.Actor(), operate.FilterName{VHost: c.Queue.VHost, Queue: c.Queue.Name, Name: r.PostForm.Get("as")})
-	d.back(w, r, &c, err)
+	d.back(w, r, &c, "filter_deleted", err)
 }
 
-// back redirects to the list after a change of its filters.
-func (d Pages) back(w http.ResponseWriter, r *http.Request, c *chosen, err error) {
+// back redirects to the list after a change of its filters, where the page says it.
+func (d Pages) back(w http.ResponseWriter, r *http.Request, c *chosen, said string, err error) {
 	if err != nil {
 		d.Site.Refuse(w, r, err)
 		return
 	}
-	http.Redirect(w, r, FindURL(c.Queue.VHost, c.Queue.Name, c.Filter)+"&said=filter_saved", http.StatusSeeOther)
+	http.Redirect(w, r, FindURL(c.Queue.VHost, c.Queue.Name, c.Filter)+"&said="+said, http.StatusSeeOther)
 }
