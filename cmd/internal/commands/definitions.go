@@ -48,7 +48,7 @@ func (d *definitionsCommands) export() *cobra.Command {
 	return &cobra.Command{
 		Use:   "export [file]",
 		Short: "Write the definitions to a file, or print them; they hold password hashes",
-		Args:  cobra.MaximumNArgs(1),
+		Args:  cli.Between(0, 1, "a file, or none"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			document, err := d.fetch(cmd.Context())
 			if err != nil {

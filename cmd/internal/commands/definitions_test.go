@@ -25,6 +25,8 @@ func TestDefinitionsCommands(t *testing.T) {
 	assert.JSONEq(t, string(text), r.ok("definitions", "export"))
 	assert.Equal(t, "no difference\n", r.ok("definitions", "diff", file))
 
+	assert.Contains(t, r.exits(exitUsage, "definitions", "export", file, "other"), "curfew definitions export takes")
+
 	more := filepath.Join(t.TempDir(), "more.json")
 	require.NoError(t, os.WriteFile(more, []byte(`{"queues":[{"name":"more","durable":true}]}`), 0o600))
 	r.ok("definitions", "import", more, "--vhost", "a/b")
