@@ -24,3 +24,9 @@ func ParseTime(text string) (time.Time, error) {
 	}
 	return time.Time{}, fmt.Errorf("%q is invalid: want an instant such as 2006-01-02T15:04:05Z", text)
 }
+
+// ParseMillis is ParseTime in Unix ms, rounded up: a deadline is never early.
+func ParseMillis(text string) (int64, error) {
+	at, err := ParseTime(text)
+	return at.Add(time.Millisecond - 1).UnixMilli(), err
+}

@@ -307,8 +307,7 @@ func (k Kind) Read(text string) (v any, err error) {
 			err = fmt.Errorf("%q is invalid: want a duration such as 90s, not a negative one", text)
 		}
 	case Instant:
-		at, err := deadline.ParseTime(text)
-		return at.UnixMilli(), err
+		return deadline.ParseMillis(text)
 	case Object:
 		return ParseObject(text)
 	}

@@ -129,13 +129,11 @@ func wantedChange(f url.Values, present int64) (c deadlineChange, err error) {
 		if f.Get("do") == "shorten" {
 			by = -by
 		}
-		c.To = max(c.Was+by.Milliseconds(), 1)
+		c.To = max(c.Was+int64(deadline.RoundUp(by)), 1)
 	case "set":
-		at, err := deadline.ParseTime(f.Get("at"))
-		if err != nil {
+		if c.To, err = deadline.ParseMillis(f.Get("at")); err != nil {
 			return c, fmt.Errorf("at: %w", err)
 		}
-		c.To = at.UnixMilli()
 	case "to":
 		c.To, err = strconv.ParseInt(f.Get("to"), 10, 64)
 	case "cancel":

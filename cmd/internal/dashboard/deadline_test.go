@@ -21,6 +21,7 @@ func TestDeadlineIsChangedOnceConfirmed(t *testing.T) {
 		wants int64 // the deadline; 0 none, <0 it is gone
 	}{
 		{url.Values{"do": {"extend"}, "by": {"10m"}}, "1970-01-01 00:26:40.000 UTC?", 1_600_000},
+		{url.Values{"do": {"extend"}, "by": {"1999us"}}, "1970-01-01 00:16:40.002 UTC?", 1_000_002}, // rounded up: never early
 		{url.Values{"do": {"shorten"}, "by": {"100s"}}, "expires at once", -1},
 		{url.Values{"do": {"shorten"}, "by": {"24h"}}, "expires at once", -1},
 		{url.Values{"do": {"set"}, "at": {"1970-01-02T00:00:00"}}, "1970-01-02 00:00:00.000 UTC?", 86_400_000},

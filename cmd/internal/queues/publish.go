@@ -150,16 +150,16 @@ func (p *publisher) properties() (map[string]any, error) {
 	case p.ttl > 0 && p.deadline != "":
 		return nil, cli.Usagef("use either --ttl (how long it lives) or --deadline (until when), not both")
 	case p.ttl > 0:
-		all["expiration"] = strconv.FormatInt(max(1, p.ttl.Milliseconds()), 10)
+		all["expiration"] = strconv.FormatInt(int64(deadline.RoundUp(p.ttl)), 10)
 	case p.deadline != "":
-		at, err := deadline.ParseTime(p.deadline)
+		at, err := deadline.ParseMillis(p.deadline)
 		if err != nil {
 			return nil, cli.Usagef("--deadline: %w", err)
 		}
-		headers["x-expires-at"] = at.UnixMilli()
+		headers["x-expires-at"] = at
 	}
 	if p.delay > 0 {
-		headers["x-delay"] = p.delay.Milliseconds()
+		headers["x-delay"] = deadline.RoundUp(p.delay)
 	}
 	return all, nil
 }
