@@ -114,6 +114,9 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 		}
 	}
 	visit(rootCommand(node.Build{}))
+	show, _, err := rootCommand(node.Build{}).Find([]string{"dlq", "show"})
+	require.NoError(t, err)
+	assert.Contains(t, show.Example, "--raw", "its own example")
 }
 
 // TestPagesNameRealCommands: what the pages have people type are commands, arguments and flags that exist. In a sentence, a command may

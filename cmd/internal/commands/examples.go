@@ -2,8 +2,8 @@ package commands
 
 import "github.com/spf13/cobra"
 
-// examples are those of the commands that do not set their own. A test checks each against its
-// command's arguments and flags.
+// examples are those of the commands that have none, or one that is made of an operation's
+// fields and is replaced. A test checks each against its command's arguments and flags.
 var examples = map[string]string{
 	"curfew incident":             "curfew incident ls\n  curfew incident rules\n  curfew incident test",
 	"curfew incident ls":          "curfew incident ls --watch",
@@ -30,12 +30,10 @@ var examples = map[string]string{
 	"curfew dlq purge":            "curfew dlq purge orders.dead --filter 'reason == \"maxlen\" && died < ago(\"720h\")' --confirm 118",
 	"curfew dlq resume":           "curfew dlq resume 20300101-080000-1a2b3c4d",
 	"curfew dlq replays":          "curfew dlq replays --watch",
-	"curfew dlq show":             "curfew dlq show orders.dead 17",
 	"curfew dlq search":           "curfew dlq search orders.dead --filter 'reason == \"expired\" && died > ago(\"2h\") && json.customer.id == 7' --newest",
 	"curfew history":              "curfew history\n  curfew history orders --span 6h --watch",
 	"curfew inject":               "curfew inject -f deploy.yaml",
 	"curfew queue":                "curfew queue list\n  curfew queue peek orders --count 3",
-	"curfew queue list":           "curfew queue list --vhost shop",
 	"curfew queue peek":           "curfew queue peek orders --state unacked --tail",
 	"curfew queue purge":          "curfew queue purge orders --confirm 118",
 	"curfew queue show":           "curfew queue show orders -o json",
