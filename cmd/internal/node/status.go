@@ -117,9 +117,6 @@ func (o *ownBroker) status(s *Status, hour deadline.Hour) {
 		s.DiskFree = &is.DiskFree
 	}
 	s.Storage, s.NewDataDir, s.Blocked, s.Memory, s.MemoryLimit = where+": "+more, is.NewFolder, is.Blocked, is.Memory, is.MemoryMax
-	for _, h := range o.holders(nil) {
-		s.Held += h.Count
-	}
 	s.Undeliverable = append(s.Undeliverable, o.parked()...)
 	for _, p := range s.Undeliverable {
 		s.Parked += p.Messages
@@ -175,6 +172,8 @@ func (s *Status) measure(metrics prometheus.Gatherer) {
 				if !slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == "reason" && l.GetValue() == "parked" }) {
 					s.Late += uint64(value)
 				}
+			case "curfew_deadlines_held":
+				s.Held += int(value)
 			case "curfew_store_bytes":
 				s.Stored = int64(value)
 			case "curfew_store_live_bytes":
