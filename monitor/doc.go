@@ -37,6 +37,6 @@
 //
 // # Left to others
 //
-// Package schedule fires deadlines. Package alert notifies people, audit and history write down. The monitor keeps nothing over a
+// Package schedule fires deadlines. Package incident notifies people, audit and history write down. The monitor keeps nothing over a
 // restart. Bodies and headers never come here.
 package monitor

@@ -53,7 +53,7 @@ const (
 //	min max  its bounds
 //	log      its name in records; "": it is not recorded
 //	hide     the faces that do not have it, with spaces between: api, command, page, table
-//	table    its heading in tables of commands, with the marks of table.Printer; its name if it is missing
+//	table    its heading in tables of commands, with the marks of cli.Printer; its name if it is missing
 //	until    of an instant: heading of a column with how long it is until then
 //	flag     its name as a flag, and behind a comma a letter; its name with dashes, without x-, if it is missing
 //	help     what it means as a flag; doc if it is missing

@@ -202,7 +202,7 @@ func (t Typed[Q, R]) Do(ctx context.Context, o *Access, a Actor, q Q) (R, error)
 	return r, err
 }
 
-// Is reports whether the operation is a list.
+// IsList reports whether the result is a list.
 func (op *Op) IsList() bool { return op.result.Kind() == reflect.Slice }
 
 // IsPage reports whether the result has a list, its field Items, beside other things.

@@ -38,7 +38,7 @@ type promised struct {
 	ttl time.Duration
 }
 
-// watch runs against the broker at url.
+// runWatcher runs against the broker at url.
 func runWatcher(ctx context.Context, w io.Writer, url string, ttls []time.Duration) error {
 	conn, err := amqp091.Dial(url)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package commands is the command line of Curfew. Run executes one.
 //
-//	curfew [serve]      run until SIGTERM or SIGINT
+//	curfew serve        run until SIGTERM or SIGINT
 //	curfew demo         ten seconds of deadlines that fire with nobody consuming; or fill a running Curfew with examples
 //	curfew config       every variable, its default, its value and what it means
 //	curfew healthcheck  ask a running Curfew whether it is ready
@@ -16,10 +16,10 @@
 //	curfew dlq          list, search, replay, purge, export and import dead letters
 //	curfew audit        search and export what expired, from a running Curfew or a data folder
 //	curfew completion   completion for bash, zsh, fish or PowerShell
-//	curfew store        inspect or verify a message store that is not in use
+//	curfew store        inspect, verify or repair a message store that is not in use
 //	curfew policy       set, clear and list policies
 //	curfew user         add, change, delete and list users and their permissions
-//	curfew alert        test sinks, check rules, list firing alerts, silence them
+//	curfew incident     list what is wrong, acknowledge, maintenance; rules, and a test of sinks
 //	curfew definitions  export, import and compare definitions, in RabbitMQ's format
 //	curfew inject       add the sidecar to Kubernetes manifests
 //	curfew rabbitmq     show how deadlines are or can be kept in a RabbitMQ
@@ -27,7 +27,8 @@
 //
 // A command that is about a running Curfew calls its management API (package cli), with the address and the user from flags or the
 // environment (package settings). serve and demo run a Curfew (package node). The demo has its own broker, which ends with it, or fills a running
-// Curfew, so that every page and command has something to show. Package queues has the commands about queues, messages and clients.
+// Curfew, so that every page and command has something to show. Package queues has commands about queues and messages; package
+// cli makes many others of the operations of broker/operate (AddOperations).
 //
 // curfew top is a full screen with the verdict pinned above what is wrong and all queues, from which one goes down to consumers, messages, dead
 // letters and their replay. Each place shows the tables of commands that exist (status, incident ls, queue list, ...), run in this process again and

@@ -18,7 +18,7 @@ import (
 // errForbidden: the user may not open the dashboard.
 var errForbidden = errors.New("this user may not open the dashboard")
 
-// Users are the users who may log in. *broker.Broker is one. Safe for concurrent use.
+// Users are the users who may log in. *catalog.Accounts is one. Safe for concurrent use.
 type Users interface {
 	// Authenticate returns the user with that name and password. Its error is about these, or
 	// is that of ctx.

@@ -11,7 +11,7 @@
 // the pages of queues and dead letters are left out.
 //
 // SIGHUP reads the alerts file again. A mistake in it never ends the process, not even at a start (see
-// monitor/alert).
+// monitor/incident).
 //
 // The parts take Options structs and know nothing of the environment, of signals or of flags.
 package node
