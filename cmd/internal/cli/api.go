@@ -105,9 +105,9 @@ CURFEW_PASSWORD_FILE; without these, guest.`
 
 func fromEnvironment() (Endpoint, error) {
 	s, err := settings.Load()
-	e := Endpoint{URL: os.Getenv(urlVariable), User: string(s.User), Password: string(s.Password)}
+	e := Endpoint{URL: os.Getenv(urlVariable), User: s.User, Password: s.Password}
 	if e.URL == "" {
-		e.URL = "http://" + settings.Reachable(string(s.HTTPAddr))
+		e.URL = "http://" + settings.Reachable(s.HTTPAddr)
 	}
 	return e, err
 }

@@ -19,7 +19,7 @@ func healthcheckCommand() *cobra.Command {
 				// Not wrapped, so that it is not a settings.Error: Docker reserves all codes but 0 and 1.
 				return fmt.Errorf("healthcheck: %s", err)
 			}
-			if err := cli.Ready(cmd.Context(), settings.Reachable(string(s.OpsAddr))); err != nil {
+			if err := cli.Ready(cmd.Context(), settings.Reachable(s.OpsAddr)); err != nil {
 				return fmt.Errorf("healthcheck: %w", err)
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), "ready")

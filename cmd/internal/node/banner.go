@@ -50,9 +50,9 @@ func (o *ownBroker) describe(web string) []string {
 
 // clientURL shows the password only if it is the default.
 func clientURL(c *settings.Settings, addr net.Addr) string {
-	u := url.URL{Scheme: "amqp", Host: settings.Reachable(addr.String()), Path: "/", User: url.UserPassword(string(c.User), string(c.Password))}
+	u := url.URL{Scheme: "amqp", Host: settings.Reachable(addr.String()), Path: "/", User: url.UserPassword(c.User, c.Password)}
 	if c.User != "guest" || c.Password != "guest" {
-		u.User = url.UserPassword(string(c.User), "PASSWORD")
+		u.User = url.UserPassword(c.User, "PASSWORD")
 	}
 	return u.String()
 }

@@ -66,7 +66,7 @@ func (o *ownBroker) openBroker() error {
 	precedence, _ := policy.ParsePrecedence(c.TTLPrecedence)
 	o.broker, err = broker.New(broker.Options{
 		Store: storage, MaxMessageBytes: int(c.MaxMessageSize), MemoryLimit: c.MemoryLimit.Bytes(), DiskFreeLimit: int64(c.DiskFreeLimit), Log: o.n.log,
-		User: string(c.User), Password: string(c.Password), GuestFromAnywhere: !c.GuestLoopbackOnly,
+		User: c.User, Password: c.Password, GuestFromAnywhere: !c.GuestLoopbackOnly,
 		TTLPrecedence: precedence, TTLOff: c.TTL == "off", Unroutable: unroutables[c.Unroutable], IdleMinimum: c.IdleMinimum,
 		Expiries: o.n.expiries(), OnLongHold: o.n.recordHold, Manual: c.ManualClock(),
 	})
@@ -143,7 +143,7 @@ func (o *ownBroker) openServer() error {
 func (o *ownBroker) openOperations() error {
 	o.operations = operate.New(operate.Options{
 		Broker: o.broker, Server: o.server, DataDir: o.n.settings.DataDir, Log: o.n.log, Recorder: o.n.recorder,
-		NodeName: "curfew@" + string(o.n.settings.Instance),
+		NodeName: "curfew@" + o.n.settings.Instance,
 		Purpose:  func(q *broker.Queue) deadline.Purpose { return o.n.looker.purpose(o.broker, q) },
 		Wait: func(queue uint64) deadline.Wait {
 			if o.n.monitor == nil {
@@ -198,7 +198,7 @@ func (o *ownBroker) openMonitor() (watcher, error) {
 	if o.n.settings.RedisURL != "" {
 		redis.SetLogger(redisLogger{o.n.log.Named("redis")})
 		store, err := redisstore.Open(redisstore.Options{
-			URL: string(o.n.settings.RedisURL), Instance: string(o.n.settings.Instance), Now: o.broker.Now,
+			URL: string(o.n.settings.RedisURL), Instance: o.n.settings.Instance, Now: o.broker.Now,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("CURFEW_REDIS_URL: %w", err)
@@ -283,7 +283,7 @@ func (*ownBroker) routes() (list []rest.Route) {
 }
 
 // nodeName is what a node of RabbitMQ would be called.
-func nodeName(c *settings.Settings) string { return "curfew@" + string(c.Instance) }
+func nodeName(c *settings.Settings) string { return "curfew@" + c.Instance }
 
 // pages implements primary.
 func (o *ownBroker) pages(ops *opsEndpoints, s *sockets) (*dashboard.Dashboard, *web, error) {

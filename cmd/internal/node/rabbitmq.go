@@ -41,12 +41,12 @@ func (b *rabbitmqPrimary) open() (err error) {
 	if unused := c.Unused(); len(unused) > 0 {
 		n.log.Warn("no broker runs beside RabbitMQ, so these settings have no effect", zap.Strings("unused", unused))
 	}
-	o := rabbitmq.Options{Name: string(c.Instance), Expiries: n.expiries(), Registerer: n.metrics, Log: n.log}
+	o := rabbitmq.Options{Name: c.Instance, Expiries: n.expiries(), Registerer: n.metrics, Log: n.log}
 	if o.Watch, err = c.WatchRules(); err != nil {
 		return err
 	}
 	at := c.Primary()
-	at.Name, at.Log = "curfew "+string(c.Instance), n.log
+	at.Name, at.Log = "curfew "+c.Instance, n.log
 	if o.Cluster, err = cluster.Open(at); err != nil {
 		return settings.Error{Err: fmt.Errorf("CURFEW_PRIMARY_URL, CURFEW_PRIMARY_API_URL: %w", err)}
 	}

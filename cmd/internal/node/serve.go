@@ -23,7 +23,7 @@ func Serve(ctx context.Context, o Options, stdout io.Writer) (err error) {
 	describeProcess(o.Metrics, o.Build)
 	c, registry, log := o.Settings, o.Metrics, o.Log
 	ops := newOpsEndpoints(registry)
-	opsListener, err := listen(ctx, "CURFEW_OPS_ADDR", string(c.OpsAddr))
+	opsListener, err := listen(ctx, "CURFEW_OPS_ADDR", c.OpsAddr)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func Serve(ctx context.Context, o Options, stdout io.Writer) (err error) {
 func (n *Node) dashboardOptions() dashboard.Options {
 	o := dashboard.Options{
 		Changes: n.changes, Incidents: n.incidents, Audit: n.audit, History: n.history,
-		Instance: string(n.settings.Instance), Version: n.build.Version, Log: n.log,
+		Instance: n.settings.Instance, Version: n.build.Version, Log: n.log,
 	}
 	if n.monitor != nil {
 		o.Monitor = n.monitor

@@ -14,10 +14,10 @@ import (
 // serviceBus says who may connect as a client of Azure Service Bus.
 func (o *ownBroker) serviceBus() servicebus.Options {
 	c := o.n.settings
-	keys, _ := servicebus.ParseKeys(string(c.ServicebusKeys)) // the settings have checked it
-	plain, _, _ := net.SplitHostPort(string(c.HTTPAddr))      // the settings have checked these, too
-	secure, _, _ := net.SplitHostPort(string(c.HTTPSAddr))
-	return servicebus.Options{Keys: keys, Emulator: c.ServicebusEmulator, User: string(c.User), Hosts: []string{plain, secure}}
+	keys, _ := servicebus.ParseKeys(c.ServicebusKeys) // the settings have checked it
+	plain, _, _ := net.SplitHostPort(c.HTTPAddr)      // the settings have checked these, too
+	secure, _, _ := net.SplitHostPort(c.HTTPSAddr)
+	return servicebus.Options{Keys: keys, Emulator: c.ServicebusEmulator, User: c.User, Hosts: []string{plain, secure}}
 }
 
 // declareEntities makes the entities in the Config.json that the settings name.

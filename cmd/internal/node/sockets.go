@@ -39,7 +39,7 @@ func (n *Node) openSockets(ctx context.Context, ops net.Listener) (s sockets, er
 		n.handover.Listener = s.amqp[0]
 		s.onAMQP = n.handover
 	}
-	if s.web, err = listen(ctx, "CURFEW_HTTP_ADDR", string(c.HTTPAddr)); err != nil {
+	if s.web, err = listen(ctx, "CURFEW_HTTP_ADDR", c.HTTPAddr); err != nil {
 		return s, err
 	}
 	s.secure, err = httpsListener(ctx, c, n.log)

@@ -15,7 +15,7 @@ import (
 // tlsFiles opens the certificate files, or returns nil if none are named.
 func tlsFiles(c *settings.Settings, log *zap.Logger) (*certFiles, error) {
 	if c.TLSCert == "" || c.TLSKey == "" {
-		if c.TLSCert+c.TLSKey+string(c.AMQPSAddr+c.HTTPSAddr) != "" || clientAuths[c.TLSClientAuth] != tls.NoClientCert {
+		if c.TLSCert+c.TLSKey+c.AMQPSAddr+c.HTTPSAddr != "" || clientAuths[c.TLSClientAuth] != tls.NoClientCert {
 			return nil, settings.Error{Err: errors.New("CURFEW_AMQPS_ADDR, CURFEW_HTTPS_ADDR and CURFEW_TLS_CLIENT_AUTH need CURFEW_TLS_CERT and CURFEW_TLS_KEY, both of them")}
 		}
 		return nil, nil
@@ -29,14 +29,14 @@ func tlsFiles(c *settings.Settings, log *zap.Logger) (*certFiles, error) {
 
 // amqpListeners opens the port for AMQP and, if one is configured, the port for AMQP with TLS alone.
 func amqpListeners(ctx context.Context, c *settings.Settings, files *certFiles) (_ []net.Listener, err error) {
-	plain, err := listen(ctx, "CURFEW_AMQP_ADDR", string(c.AMQPAddr))
+	plain, err := listen(ctx, "CURFEW_AMQP_ADDR", c.AMQPAddr)
 	if err != nil {
 		return nil, err
 	}
 	if c.AMQPSAddr == "" {
 		return []net.Listener{plain}, nil
 	}
-	secure, err := listen(ctx, "CURFEW_AMQPS_ADDR", string(c.AMQPSAddr))
+	secure, err := listen(ctx, "CURFEW_AMQPS_ADDR", c.AMQPSAddr)
 	if err != nil {
 		plain.Close()
 		return nil, err
@@ -56,7 +56,7 @@ func httpsListener(ctx context.Context, c *settings.Settings, log *zap.Logger) (
 	if err != nil {
 		return nil, err
 	}
-	l, err := listen(ctx, "CURFEW_HTTPS_ADDR", string(c.HTTPSAddr))
+	l, err := listen(ctx, "CURFEW_HTTPS_ADDR", c.HTTPSAddr)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ type oneUser struct {
 // newOneUser is the user of CURFEW_USER.
 func newOneUser(c *settings.Settings) *oneUser {
 	return &oneUser{guard: broker.LoginGuard{GuestFromAnywhere: !c.GuestLoopbackOnly}, user: access.User{
-		Name: string(c.User), PasswordHash: access.Hash(string(c.Password)), Algorithm: access.SHA256, Tags: []string{access.Administrator}}}
+		Name: c.User, PasswordHash: access.Hash(c.Password), Algorithm: access.SHA256, Tags: []string{access.Administrator}}}
 }
 
 // Authenticate implements dashboard.Users.

@@ -15,7 +15,7 @@ func (s *Settings) CheckServe() error {
 		stands = "it does not go with a manual clock (CURFEW_CLOCK or --clock), which is for tests: "
 	)
 	external, manual := s.PrimaryURL != "", s.ManualClock()
-	api, watch := s.PrimaryAPIUrl.Redacted(), string(s.Watch)
+	api, watch := s.PrimaryAPIUrl.Redacted(), s.Watch
 	var errs []error
 	for _, v := range []struct {
 		name  string

@@ -11,17 +11,6 @@ import (
 // primaryURL is a URL for cluster.Options, or empty.
 type primaryURL string
 
-func (u *primaryURL) UnmarshalText(text []byte) error {
-	*u = primaryURL(text)
-	if *u == "" {
-		return nil
-	}
-	if _, err := cluster.ParseAddress(string(text)); err != nil {
-		return explainedError{err}
-	}
-	return nil
-}
-
 // Redacted keeps the user, the nodes and the virtual host, without the password and parameters.
 func (u primaryURL) Redacted() string {
 	if u == "" {
@@ -37,18 +26,6 @@ func (u primaryURL) Redacted() string {
 // primaryAPIURL is the URL of a management API for cluster.Options, or empty.
 type primaryAPIURL string
 
-func (u *primaryAPIURL) UnmarshalText(text []byte) error {
-	*u = primaryAPIURL(text)
-	if *u == "" {
-		return nil
-	}
-	// Open does not connect, so there is nothing to close.
-	if _, err := cluster.Open(cluster.Options{URL: "amqp://localhost", APIURL: string(text)}); err != nil {
-		return explainedError{err}
-	}
-	return nil
-}
-
 // Redacted keeps only the addresses, without the user, the password and parameters.
 func (u primaryAPIURL) Redacted() string {
 	nodes, err := cluster.APINodes(string(u))
@@ -56,20 +33,6 @@ func (u primaryAPIURL) Redacted() string {
 		return ""
 	}
 	return strings.Join(nodes, ",")
-}
-
-// watchRules are rules for cluster.ParseWatch, the path of a file with such rules, or empty.
-type watchRules string
-
-func (w *watchRules) UnmarshalText(text []byte) error {
-	*w = watchRules(text)
-	if *w == "" || cluster.NamesFile(string(text)) {
-		return nil
-	}
-	if _, err := cluster.ParseWatch(string(text)); err != nil {
-		return explainedError{err}
-	}
-	return nil
 }
 
 // forgetDataDir unsets the default data folder if there is no broker, if its clock is manual, or on Windows, where the broker
@@ -105,7 +68,7 @@ func (s *Settings) Primary() cluster.Options {
 
 // WatchRules reads the rules for its queues. The error is an Error about CURFEW_WATCH.
 func (s *Settings) WatchRules() (cluster.Watch, error) {
-	rules, err := cluster.LoadWatch(string(s.Watch))
+	rules, err := cluster.LoadWatch(s.Watch)
 	if err != nil {
 		return nil, Error{err}
 	}

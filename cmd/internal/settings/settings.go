@@ -29,13 +29,13 @@ const prefix = "CURFEW"
 //	alias    a variable that is used when this one is not set
 //	group    on a blank field: the heading over the variables that follow it
 type Settings struct {
-	_          struct{}        `group:"Addresses"`
-	AMQPAddr   address         `split_words:"true" default:"127.0.0.1:5672" allow:"host:port" desc:"where AMQP clients connect, without TLS or, if there is a certificate, with it"`
-	AMQPSAddr  optionalAddress `split_words:"true" default:"" allow:"host:port, or nothing" desc:"where AMQP clients connect with TLS only; empty: nowhere"`
-	HTTPAddr   address         `split_words:"true" default:"127.0.0.1:15672" allow:"host:port" desc:"where RabbitMQ's management API is, under /api"`
-	HTTPSAddr  optionalAddress `split_words:"true" default:"" allow:"host:port, or nothing" desc:"where the management API is with TLS, with the same certificate; empty: nowhere"`
-	HTTPOnAMQP bool            `split_words:"true" default:"false" allow:"true|false" desc:"serve the management API and the dashboard, without TLS, also to clients of HTTP on the AMQP address"`
-	OpsAddr    address         `split_words:"true" default:"127.0.0.1:15692" allow:"host:port" desc:"where /metrics, /healthz and /readyz are; no credentials, no message data"`
+	_          struct{} `group:"Addresses"`
+	AMQPAddr   string   `split_words:"true" default:"127.0.0.1:5672" allow:"host:port" desc:"where AMQP clients connect, without TLS or, if there is a certificate, with it"`
+	AMQPSAddr  string   `split_words:"true" default:"" allow:"host:port, or nothing" desc:"where AMQP clients connect with TLS only; empty: nowhere"`
+	HTTPAddr   string   `split_words:"true" default:"127.0.0.1:15672" allow:"host:port" desc:"where RabbitMQ's management API is, under /api"`
+	HTTPSAddr  string   `split_words:"true" default:"" allow:"host:port, or nothing" desc:"where the management API is with TLS, with the same certificate; empty: nowhere"`
+	HTTPOnAMQP bool     `split_words:"true" default:"false" allow:"true|false" desc:"serve the management API and the dashboard, without TLS, also to clients of HTTP on the AMQP address"`
+	OpsAddr    string   `split_words:"true" default:"127.0.0.1:15692" allow:"host:port" desc:"where /metrics, /healthz and /readyz are; no credentials, no message data"`
 
 	_           struct{} `group:"Storage"`
 	DataDir     string   `split_words:"true" default:"./curfew-data" desc:"folder of the message store; empty: memory only"`
@@ -45,7 +45,7 @@ type Settings struct {
 	_              struct{}      `group:"Deadlines"`
 	Monitor        bool          `split_words:"true" default:"true" allow:"true|false" desc:"fire deadlines when they come; false: messages expire only when a delivery or a get meets them, and at a start"`
 	RedisURL       redisURL      `split_words:"true" default:"" allow:"redis://, rediss://, unix://, redis-cluster:// or redis-sentinel://, or nothing" secret:"true" desc:"where the schedule of deadlines lives, or beside RabbitMQ what several Curfews share; empty: in the process"`
-	Instance       instance      `split_words:"true" default:"" allow:"letters, digits, '.', '_' and '-', 64 at most" desc:"name of this Curfew in Redis and in alerts; empty: the host name. No two Curfews may have the same name"`
+	Instance       string        `split_words:"true" default:"" allow:"letters, digits, '.', '_' and '-', 64 at most" desc:"name of this Curfew in Redis and in alerts; empty: the host name. No two Curfews may have the same name"`
 	TTL            string        `split_words:"true" default:"on" allow:"on|off" desc:"off: no message expires. Times to live are checked and stored, but have no effect; a start removes the deadlines of queued messages permanently"`
 	TTLPrecedence  string        `split_words:"true" default:"min" allow:"min|message" desc:"when queue and message both set a time to live: the lower one applies, or the message's own; for queues where neither x-ttl-precedence nor a policy decides"`
 	Unroutable     string        `split_words:"true" default:"park" allow:"park|drop" desc:"what becomes of a dead letter that its exchange cannot route: kept in curfew.undeliverable, or lost"`
@@ -58,11 +58,11 @@ type Settings struct {
 	PrimaryURL primaryURL `split_words:"true" default:"" allow:"amqp:// or amqps://, one or several hosts and a virtual host, or nothing" secret:"true" desc:"a RabbitMQ whose deadlines are to be kept, such as amqp://user:password@a,b:5672/vhost: Curfew then runs no broker of its own; empty: none"`
 	// PrimaryAPIUrl is not PrimaryAPIURL: envconfig would read that as PRIMARY_APIURL.
 	PrimaryAPIUrl primaryAPIURL `split_words:"true" default:"" allow:"http:// or https:// and one or several hosts, or nothing" secret:"true" desc:"its management API, such as http://a:15672,b:15672, with user and password if they differ; empty: not used, so less is known"`
-	Watch         watchRules    `split_words:"true" default:"" allow:"observe:, keep:, delay: or off: and a pattern, separated by commas, the path of a file, or nothing" desc:"what is done with its queues: rules, of which the first that matches applies, such as keep:retry-*,observe:*, or the path, from / or ., of a YAML file with rules and budgets. Empty: every queue is observed"`
+	Watch         string        `split_words:"true" default:"" allow:"observe:, keep:, delay: or off: and a pattern, separated by commas, the path of a file, or nothing" desc:"what is done with its queues: rules, of which the first that matches applies, such as keep:retry-*,observe:*, or the path, from / or ., of a YAML file with rules and budgets. Empty: every queue is observed"`
 
 	_                 struct{} `group:"Users and TLS"`
-	User              nonEmpty `split_words:"true" default:"guest" allow:"a text that is not empty" alias:"RABBITMQ_DEFAULT_USER" desc:"user that is created as an administrator at the first start, and when this is changed"`
-	Password          nonEmpty `split_words:"true" default:"guest" allow:"a text that is not empty" alias:"RABBITMQ_DEFAULT_PASS" secret:"true" desc:"its password, set at the first start and when this is changed"`
+	User              string   `split_words:"true" default:"guest" allow:"a text that is not empty" alias:"RABBITMQ_DEFAULT_USER" desc:"user that is created as an administrator at the first start, and when this is changed"`
+	Password          string   `split_words:"true" default:"guest" allow:"a text that is not empty" alias:"RABBITMQ_DEFAULT_PASS" secret:"true" desc:"its password, set at the first start and when this is changed"`
 	GuestLoopbackOnly bool     `split_words:"true" default:"true" allow:"true|false" desc:"the user guest may log in only from this machine; false where a container's own network keeps others out"`
 	TLSCert           string   `split_words:"true" default:"" desc:"file with the certificate of the TLS listeners, followed by its chain (PEM); read again when it changes"`
 	TLSKey            string   `split_words:"true" default:"" desc:"file with its private key (PEM)"`
@@ -70,10 +70,10 @@ type Settings struct {
 	TLSClientAuth     string   `split_words:"true" default:"none" allow:"none|request|require" desc:"certificates of clients: not asked for, verified if there is one, or required"`
 	TLSLoginFrom      string   `split_words:"true" default:"distinguished_name" allow:"distinguished_name|common_name|subject_alternative_name" desc:"which part of a client's certificate is the user's name, for clients that log in by certificate (EXTERNAL)"`
 
-	_                  struct{}       `group:"Azure Service Bus"`
-	ServicebusKeys     serviceBusKeys `split_words:"true" default:"" allow:"name=key or name=key:listen+send+manage, separated by commas, or nothing" secret:"true" desc:"shared access keys with which Azure's SDKs may connect to the AMQP addresses; a key without claims has all; empty: none"`
-	ServicebusEmulator bool           `split_words:"true" default:"false" allow:"true|false" desc:"Azure's SDKs may connect from this machine with any key or token, as with Microsoft's emulator"`
-	ServicebusConfig   string         `split_words:"true" default:"" desc:"the emulator's Config.json, whose queues, topics and subscriptions are declared at each start; empty: none"`
+	_                  struct{} `group:"Azure Service Bus"`
+	ServicebusKeys     string   `split_words:"true" default:"" allow:"name=key or name=key:listen+send+manage, separated by commas, or nothing" secret:"true" desc:"shared access keys with which Azure's SDKs may connect to the AMQP addresses; a key without claims has all; empty: none"`
+	ServicebusEmulator bool     `split_words:"true" default:"false" allow:"true|false" desc:"Azure's SDKs may connect from this machine with any key or token, as with Microsoft's emulator"`
+	ServicebusConfig   string   `split_words:"true" default:"" desc:"the emulator's Config.json, whose queues, topics and subscriptions are declared at each start; empty: none"`
 
 	_               struct{}    `group:"Limits"`
 	MemoryLimit     memoryLimit `split_words:"true" default:"60%" allow:"1% to 90%, or a size of 64MiB or more" desc:"memory above which publishers wait, not counting the page cache; a percentage is of the container's or machine's memory"`
@@ -108,11 +108,11 @@ func Load() (Settings, error) {
 	errs := unknownVariables(variables, os.Environ())
 	errs = append(errs, readEnvironment(&s, variables)...)
 	if s.Instance == "" {
-		errs = append(errs, s.Instance.setHostName())
+		errs = append(errs, s.setHostName())
 	}
 	s.forgetDataDir()
 	var otelErrs []error
-	s.telemetry, otelErrs = readTelemetry(string(s.Instance))
+	s.telemetry, otelErrs = readTelemetry(s.Instance)
 	errs = append(errs, otelErrs...)
 	if err := errors.Join(errs...); err != nil {
 		return Settings{}, Error{err}
@@ -128,10 +128,12 @@ func readEnvironment(s *Settings, variables []variable) []error {
 	}
 	var errs []error
 	for _, v := range variables {
-		if err := v.readElsewhere(); err != nil {
+		err := v.readElsewhere()
+		if err == nil {
+			err = v.valid()
+		}
+		if err != nil {
 			errs = append(errs, err)
-		} else if !v.allowed() {
-			errs = append(errs, v.refuse(fmt.Sprint(v.field), nil))
 		}
 	}
 	return errs
@@ -144,7 +146,7 @@ func explain(err error, variables []variable) error {
 		return err
 	}
 	i := slices.IndexFunc(variables, func(v variable) bool { return v.name == parse.KeyName })
-	return variables[i].refuse(parse.Value, parse.Err)
+	return variables[i].refuse(parse.Value, errValue)
 }
 
 // Known reports whether Curfew reads a variable.
@@ -159,7 +161,7 @@ func (s *Settings) Telemetry() *telemetry.Options { return s.telemetry }
 
 // AlertOptions are the options of alerts that the settings give.
 func (s *Settings) AlertOptions() incident.Options {
-	return incident.Options{File: s.Alerts, URLs: s.AlertUrls.List(), Dir: s.DataDir, Instance: string(s.Instance)}
+	return incident.Options{File: s.Alerts, URLs: s.AlertUrls.List(), Dir: s.DataDir, Instance: s.Instance}
 }
 
 // UseClock sets what CURFEW_CLOCK is, and leaves it as it is if name is empty. The error is an Error.

@@ -24,7 +24,7 @@ func TestDefaults(t *testing.T) {
 	assert.Equal(t, Settings{
 		AMQPAddr: "127.0.0.1:5672", HTTPAddr: "127.0.0.1:15672", OpsAddr: "127.0.0.1:15692", DataDir: "./curfew-data", StoreSync: "group",
 		Monitor: true, Clock: "system", TTL: "on", TTLPrecedence: "min", Unroutable: "park", IdleMinimum: 5 * time.Minute, ScheduleWindow: 20 * time.Millisecond,
-		User: "guest", Password: "guest", GuestLoopbackOnly: true, Audit: "true", TLSClientAuth: "none", TLSLoginFrom: "distinguished_name", Instance: instance(host),
+		User: "guest", Password: "guest", GuestLoopbackOnly: true, Audit: "true", TLSClientAuth: "none", TLSLoginFrom: "distinguished_name", Instance: host,
 		MaxMessageSize: 16 << 20, MaxConnections: 1024, ConsumerTimeout: ackTimeout(30 * time.Minute), MemoryLimit: memoryLimit{percent: 60}, DiskFreeLimit: 50 << 20, LogLevel: "info", LogFormat: "auto",
 	}, c)
 }
@@ -110,9 +110,9 @@ func TestWrongValues(t *testing.T) {
 }
 
 func TestReportsAllThatIsWrong(t *testing.T) {
-	setenv(t, "CURFEW_LOG_LEVEL=loud", "CURFEW_MAX_CONNECTIONS=0", "CURFEW_NO_SUCH=1")
+	setenv(t, "CURFEW_LOG_LEVEL=loud", "CURFEW_MAX_CONNECTIONS=0", "CURFEW_NO_SUCH=1", "CURFEW_AMQP_ADDR=5672", "CURFEW_WATCH=hold:*")
 	_, err := Load()
-	for _, name := range []string{"CURFEW_LOG_LEVEL", "CURFEW_MAX_CONNECTIONS", "CURFEW_NO_SUCH"} {
+	for _, name := range []string{"CURFEW_LOG_LEVEL", "CURFEW_MAX_CONNECTIONS", "CURFEW_NO_SUCH", "CURFEW_AMQP_ADDR", "CURFEW_WATCH"} {
 		assert.ErrorContains(t, err, name)
 	}
 }

@@ -17,41 +17,93 @@ import (
 	"curfew/broker/policy"
 	"curfew/broker/servicebus"
 	"curfew/monitor/incident"
+	"curfew/monitor/rabbitmq/cluster"
 	"curfew/scheduler/redisstore"
 )
 
 // errValue is the error of most types for an invalid text. The allow tag has what is valid.
 var errValue = errors.New("invalid")
 
-// explainedError is an error that is shown to the operator. It contains no part of a secret.
-type explainedError struct{ error }
+// checks are those of texts, by the name of the variable. errValue adds nothing to the allow tag; other errors are shown to
+// the operator, and contain no part of a secret. A variable whose default is empty may be empty.
+var checks = map[string]func(text string) error{
+	"CURFEW_AMQP_ADDR":  checkAddress,
+	"CURFEW_AMQPS_ADDR": checkAddress,
+	"CURFEW_HTTP_ADDR":  checkAddress,
+	"CURFEW_HTTPS_ADDR": checkAddress,
+	"CURFEW_OPS_ADDR":   checkAddress,
+	"CURFEW_INSTANCE":   checkInstance,
+	"CURFEW_USER":       checkNonEmpty,
+	"CURFEW_PASSWORD":   checkNonEmpty,
+	"CURFEW_REDIS_URL": func(url string) error {
+		_, err := redisstore.Open(redisstore.Options{URL: url}) // it does not connect, so there is nothing to close
+		return err
+	},
+	"CURFEW_PRIMARY_URL": func(url string) error {
+		_, err := cluster.ParseAddress(url)
+		return err
+	},
+	"CURFEW_PRIMARY_API_URL": func(url string) error {
+		_, err := cluster.Open(cluster.Options{URL: "amqp://localhost", APIURL: url}) // nor does this
+		return err
+	},
+	"CURFEW_WATCH": func(rules string) error {
+		if cluster.NamesFile(rules) {
+			return nil
+		}
+		_, err := cluster.ParseWatch(rules)
+		return err
+	},
+	"CURFEW_SERVICEBUS_KEYS": func(keys string) error {
+		_, err := servicebus.ParseKeys(keys)
+		return err
+	},
+	"CURFEW_ALERT_URLS": func(urls string) error {
+		for _, one := range incident.SplitURLs(urls) {
+			if err := incident.CheckURL(one); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+}
 
-// address is host:port to listen on; port 0 takes any free one, no host means every interface.
-type address string
-
-func (a *address) UnmarshalText(text []byte) error {
-	_, port, err := net.SplitHostPort(string(text))
+// checkAddress takes host:port to listen on; port 0 takes any free one, no host means every interface.
+func checkAddress(text string) error {
+	_, port, err := net.SplitHostPort(text)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
 	if err != nil {
-		return err
+		return errValue
 	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return err
-	}
-	*a = address(text)
 	return nil
 }
 
-// optionalAddress is an address, or empty.
-type optionalAddress string
-
-func (a *optionalAddress) UnmarshalText(text []byte) error {
-	var value address
-	if len(text) > 0 {
-		if err := value.UnmarshalText(text); err != nil {
-			return err
-		}
+// checkNonEmpty: an empty variable in a deployment would make a user who cannot log in.
+func checkNonEmpty(text string) error {
+	if text == "" {
+		return errValue
 	}
-	*a = optionalAddress(value)
+	return nil
+}
+
+var instancePattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+func checkInstance(text string) error {
+	if !instancePattern.MatchString(text) {
+		return errValue
+	}
+	return nil
+}
+
+// setHostName names this process by the host, among those that share a Redis.
+func (s *Settings) setHostName() error {
+	name, err := os.Hostname()
+	if err != nil || checkInstance(name) != nil {
+		return fmt.Errorf("CURFEW_INSTANCE is not set, and the host name %q cannot be used instead: set it", name)
+	}
+	s.Instance = name
 	return nil
 }
 
@@ -134,56 +186,8 @@ func (a ackTimeout) Limit() time.Duration {
 
 func (a ackTimeout) String() string { return time.Duration(a).String() }
 
-// nonEmpty is text that must not be empty: an empty variable in a deployment would make a user who
-// cannot log in.
-type nonEmpty string
-
-func (g *nonEmpty) UnmarshalText(text []byte) error {
-	if len(text) == 0 {
-		return errValue
-	}
-	*g = nonEmpty(text)
-	return nil
-}
-
-// instance names this process among those that share a Redis.
-type instance string
-
-var instancePattern = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
-
-func (i *instance) UnmarshalText(text []byte) error {
-	if len(text) > 64 || len(text) > 0 && !instancePattern.Match(text) {
-		return errValue
-	}
-	*i = instance(text)
-	return nil
-}
-
-func (i *instance) setHostName() error {
-	name, err := os.Hostname()
-	if err == nil && name != "" {
-		err = i.UnmarshalText([]byte(name))
-	}
-	if err != nil || *i == "" {
-		return fmt.Errorf("CURFEW_INSTANCE is not set, and the host name %q cannot be used instead: set it", name)
-	}
-	return nil
-}
-
 // redisURL is a URL for redisstore.Options, or empty.
 type redisURL string
-
-func (u *redisURL) UnmarshalText(text []byte) error {
-	*u = redisURL(text)
-	if *u == "" {
-		return nil
-	}
-	// Open does not connect, so there is nothing to close.
-	if _, err := redisstore.Open(redisstore.Options{URL: string(text)}); err != nil {
-		return explainedError{err}
-	}
-	return nil
-}
 
 var credentials = regexp.MustCompile(`(^|//)[^/]*@`)
 
@@ -199,16 +203,6 @@ func withoutSecrets(url string) string {
 // sinkURLs are URLs for incident.SplitURLs. A part of each is a secret.
 type sinkURLs string
 
-func (u *sinkURLs) UnmarshalText(text []byte) error {
-	*u = sinkURLs(text)
-	for _, one := range u.List() {
-		if err := incident.CheckURL(one); err != nil {
-			return explainedError{err}
-		}
-	}
-	return nil
-}
-
 func (u sinkURLs) List() []string { return incident.SplitURLs(string(u)) }
 
 // Redacted keeps only the schemes.
@@ -219,15 +213,4 @@ func (u sinkURLs) Redacted() string {
 		shown = append(shown, scheme+":...")
 	}
 	return strings.Join(shown, ",")
-}
-
-// serviceBusKeys are shared access keys for servicebus.ParseKeys.
-type serviceBusKeys string
-
-func (k *serviceBusKeys) UnmarshalText(text []byte) error {
-	*k = serviceBusKeys(text)
-	if _, err := servicebus.ParseKeys(string(text)); err != nil {
-		return explainedError{err}
-	}
-	return nil
 }

@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"encoding"
 	"errors"
 	"fmt"
 	"os"
@@ -22,6 +21,7 @@ type variable struct {
 	desc    string
 	alias   string // or empty
 	secret  bool
+	check   func(text string) error // of checks, or nil
 	field   reflect.Value
 }
 
@@ -40,14 +40,16 @@ func variablesOf(s *Settings) []variable {
 		if !v.Type().Field(i).IsExported() {
 			continue
 		}
+		name := nameOf(field.Name)
 		list = append(list, variable{
 			group:   group,
-			name:    nameOf(field.Name),
+			name:    name,
 			initial: tag.Get("default"),
 			allow:   tag.Get("allow"),
 			desc:    tag.Get("desc"),
 			alias:   tag.Get("alias"),
 			secret:  tag.Get("secret") == "true",
+			check:   checks[name],
 			field:   v.Field(i),
 		})
 	}
@@ -72,8 +74,9 @@ func nameOf(field string) string {
 // fileName is the variable that may name a file with the value of a secret.
 func (v variable) fileName() string { return v.name + "_FILE" }
 
-// readElsewhere sets the field from its file or its alias, if that is set and the variable itself is not.
-func (v variable) readElsewhere() error {
+// readElsewhere sets the field, a text, from its file or its alias, if that is set and the variable itself is not. The variable
+// then has the other's name.
+func (v *variable) readElsewhere() error {
 	_, set := os.LookupEnv(v.name)
 	if path := os.Getenv(v.fileName()); v.secret && path != "" {
 		if set {
@@ -83,21 +86,25 @@ func (v variable) readElsewhere() error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", v.fileName(), err)
 		}
-		return v.assign(v.fileName(), strings.TrimRight(string(content), "\r\n"))
-	}
-	if value, ok := os.LookupEnv(v.alias); ok && !set && v.alias != "" {
-		return v.assign(v.alias, value)
+		v.field.SetString(strings.TrimRight(string(content), "\r\n"))
+		v.name = v.fileName()
+	} else if value, ok := os.LookupEnv(v.alias); ok && !set && v.alias != "" {
+		v.field.SetString(value)
+		v.name = v.alias
 	}
 	return nil
 }
 
-// assign parses value, which came from the variable named source, into the field.
-func (v variable) assign(source, value string) error {
-	if t, ok := v.field.Addr().Interface().(encoding.TextUnmarshaler); !ok {
-		v.field.SetString(value)
-	} else if err := t.UnmarshalText([]byte(value)); err != nil {
-		v.name = source
-		return v.refuse(value, err)
+// valid checks the field.
+func (v variable) valid() error {
+	text := fmt.Sprint(v.field)
+	if !v.allowed() {
+		return v.refuse(text, errValue)
+	}
+	if v.check != nil && (text != "" || v.initial != "") {
+		if err := v.check(text); err != nil {
+			return v.refuse(text, err)
+		}
 	}
 	return nil
 }
@@ -135,17 +142,16 @@ func (v variable) bound(text string) (n int64) {
 	return n
 }
 
-// refuse is the error for an invalid value. It names what is valid and never shows a secret. cause may
-// be nil.
+// refuse is the error for an invalid value. It names what is valid and never shows a secret. The cause is errValue, or is shown.
 func (v variable) refuse(value string, cause error) error {
 	what := strconv.Quote(value)
 	if v.secret {
 		what = "the value (a secret, not shown)"
 	}
-	if why, ok := errors.AsType[explainedError](cause); ok {
-		return fmt.Errorf("%s: %s is invalid: %w; want %s", v.name, what, why, v.takes())
+	if errors.Is(cause, errValue) {
+		return fmt.Errorf("%s: %s is invalid: want %s", v.name, what, v.takes())
 	}
-	return fmt.Errorf("%s: %s is invalid: want %s", v.name, what, v.takes())
+	return fmt.Errorf("%s: %s is invalid: %w; want %s", v.name, what, cause, v.takes())
 }
 
 // takes is the allow tag in words.

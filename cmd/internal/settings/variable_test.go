@@ -66,11 +66,11 @@ func TestAliases(t *testing.T) {
 	setenv(t, "RABBITMQ_DEFAULT_USER=ann", "RABBITMQ_DEFAULT_PASS=pw", "RABBITMQ_DEFAULT_VHOST=/")
 	c, err := Load()
 	require.NoError(t, err)
-	assert.Equal(t, []string{"ann", "pw"}, []string{string(c.User), string(c.Password)})
+	assert.Equal(t, []string{"ann", "pw"}, []string{c.User, c.Password})
 
 	t.Setenv("CURFEW_USER", "bob")
 	t.Setenv("CURFEW_PASSWORD", "own")
 	c, err = Load()
 	require.NoError(t, err)
-	assert.Equal(t, []string{"bob", "own"}, []string{string(c.User), string(c.Password)}, "our own name goes first")
+	assert.Equal(t, []string{"bob", "own"}, []string{c.User, c.Password}, "our own name goes first")
 }
