@@ -1,6 +1,13 @@
 package node
 
-import "go.uber.org/zap"
+import (
+	"cmp"
+	"math"
+
+	"go.uber.org/zap"
+
+	"curfew/broker/memory"
+)
 
 // filesReserved is the number of file descriptors kept for the store, Redis and alerts.
 const filesReserved = 64
@@ -15,8 +22,8 @@ const (
 )
 
 // openFiles divides the file descriptors that the process may open (ulimit -n).
-func openFiles() (fileShares, uint64) {
-	files := filesLimit()
+func openFiles() (fileShares, int) {
+	files := cmp.Or(memory.FilesLimit(), math.MaxInt32) // no limit, or an unknown one
 	return sharesOf(files), files
 }
 
@@ -28,12 +35,12 @@ func connectionLimit(asked int, log *zap.Logger) int {
 		return asked
 	}
 	log.Warn("fewer connections than CURFEW_MAX_CONNECTIONS: raise the limit on open files (ulimit -n)",
-		zap.Int("connections", s.amqp), zap.Int("asked", asked), zap.Uint64("open_files", files))
+		zap.Int("connections", s.amqp), zap.Int("asked", asked), zap.Int("open_files", files))
 	return s.amqp
 }
 
-func sharesOf(files uint64) fileShares {
-	left := int(max(int64(min(files, 1<<31))-filesReserved, 4))
+func sharesOf(files int) fileShares {
+	left := max(files-filesReserved, 4)
 	s := fileShares{http: max(min(left/8, mostHTTP), 1), ops: max(min(left/16, mostOps), 1)}
 	s.amqp = left - s.http - s.ops
 	return s
