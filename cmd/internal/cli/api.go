@@ -64,7 +64,7 @@ func drawProgress(w io.Writer, done, total int) {
 func WithVHost(cmd *cobra.Command) *API {
 	a := WithAPI(cmd)
 	cmd.PersistentFlags().StringVar(&a.VHost, "vhost", "/", "virtual host")
-	OffersBy(cmd, "vhost", a.VHosts)
+	OffersBy(cmd, "vhost", a.Completing("vhost"))
 	return a
 }
 

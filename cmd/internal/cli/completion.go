@@ -29,7 +29,7 @@ func OffersBy(c *cobra.Command, flag string, names cobra.CompletionFunc) {
 func (a *API) OffersQueues(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		if strings.Contains(sub.Use, "queue") {
-			sub.ValidArgsFunction = Arguments(a.Queues)
+			sub.ValidArgsFunction = Arguments(a.Completing("queue"))
 		}
 	}
 }
@@ -44,33 +44,28 @@ func Arguments(names ...cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// Queues completes the name of a queue of the virtual host.
-func (a *API) Queues(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return a.names(cmd, Path("queues", a.VHost))
-}
-
-// Exchanges completes the name of an exchange of the virtual host.
-func (a *API) Exchanges(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return a.names(cmd, Path("exchanges", a.VHost))
-}
-
-// VHosts completes the name of a virtual host.
-func (a *API) VHosts(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return a.names(cmd, Path("vhosts"))
-}
-
-// names completes with the names in a list of the API. Empty names are left out.
-func (a *API) names(cmd *cobra.Command, list string) (names []string, _ cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionLimit)
-	defer cancel()
-	var all []struct{ Name string }
-	if err := a.Call(ctx, http.MethodGet, list+"?columns=name", nil, &all); err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	for _, one := range all {
-		if one.Name != "" {
-			names = append(names, one.Name)
+// Completing completes the name of a queue, an exchange or whatever the kind is, by the API's list of them, in the virtual host if
+// they are in one. There is nothing to propose for another kind.
+func (a *API) Completing(kind string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+		list := map[string]string{
+			"connection": Path("connections"), "user": Path("users"), "vhost": Path("vhosts"),
+			"exchange": Path("exchanges", a.VHost), "source": Path("exchanges", a.VHost), "policy": Path("policies", a.VHost), "queue": Path("queues", a.VHost),
+		}[kind]
+		if list == "" {
+			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionLimit)
+		defer cancel()
+		var all []struct{ Name string }
+		if err := a.Call(ctx, http.MethodGet, list+"?columns=name", nil, &all); err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		for _, one := range all {
+			if one.Name != "" { // the default exchange has none
+				names = append(names, one.Name)
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -119,7 +119,7 @@ func (a *API) fill(c *cobra.Command, op *operate.Op) {
 		c.Args = Between(needed, most, strings.TrimPrefix(op.Command, strings.Join(words, " ")+" "))
 		var complete []cobra.CompletionFunc
 		for _, name := range names {
-			complete = append(complete, a.completion(name))
+			complete = append(complete, a.Completing(name))
 		}
 		c.ValidArgsFunction = Arguments(complete...)
 	}
@@ -238,31 +238,6 @@ func flagsOf(op *operate.Op) (list []operate.Field) {
 		}
 	}
 	return list
-}
-
-// completion completes an argument with what there is of its kind.
-func (a *API) completion(name string) cobra.CompletionFunc {
-	switch name {
-	case "user":
-		return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return a.names(cmd, Path("users"))
-		}
-	case "policy":
-		return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return a.names(cmd, Path("policies", a.VHost))
-		}
-	case "vhost":
-		return a.VHosts
-	case "queue":
-		return a.Queues
-	case "connection":
-		return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return a.names(cmd, Path("connections"))
-		}
-	case "exchange", "source":
-		return a.Exchanges
-	}
-	return cobra.NoFileCompletions
 }
 
 // run does an operation, and prints the result.

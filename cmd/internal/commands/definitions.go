@@ -22,7 +22,7 @@ func definitionsCommand() *cobra.Command {
 	}
 	d := definitionsCommands{cli.WithAPI(c)}
 	c.PersistentFlags().StringVar(&d.VHost, "vhost", "", "only the definitions in this virtual host")
-	cli.OffersBy(c, "vhost", d.VHosts)
+	cli.OffersBy(c, "vhost", d.Completing("vhost"))
 	c.AddCommand(d.export(), d.load(), d.diff())
 	return c
 }

@@ -77,11 +77,11 @@ func newBinder(use, short string) (*cobra.Command, *binder) {
 	f.StringVar(&b.key, "key", "", "routing key")
 	f.StringArrayVar(&b.arguments, "arg", nil, "an argument as "+cli.PairsHelp)
 	f.BoolVar(&b.toExchange, "to-exchange", false, "the second name is an exchange")
-	c.ValidArgsFunction = cli.Arguments(b.Exchanges, func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	c.ValidArgsFunction = cli.Arguments(b.Completing("exchange"), func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if b.toExchange {
-			return b.Exchanges(cmd, args, begun)
+			return b.Completing("exchange")(cmd, args, begun)
 		}
-		return b.Queues(cmd, args, begun)
+		return b.Completing("queue")(cmd, args, begun)
 	})
 	return c, b
 }

@@ -140,23 +140,23 @@ func isMissing(err error) bool {
 
 // DeclareQueue is curfew declare queue, or as "declare" curfew queue declare.
 func DeclareQueue(a *cli.API, name string) *cobra.Command {
-	c, words := (&declarer{a}).command(admin.DeclareQueue.Op, name, "a queue", a.Queues), "declare queue"
+	c, words := (&declarer{a}).command(admin.DeclareQueue.Op, name, "a queue", a.Completing("queue")), "declare queue"
 	if name == "declare" {
 		words = "queue declare"
 	}
 	c.Example = fmt.Sprintf(`  curfew %[1]s orders --ttl 30s --dlq orders.dead
   curfew %[1]s audit --type quorum --max-length 10000 --arg x-overflow=reject-publish`, words)
 	c.Flags().String("dlq", "", "queue that its dead letters go to, by the default exchange")
-	cli.OffersBy(c, "dlq", a.Queues)
-	cli.OffersBy(c, "dlx", a.Exchanges)
+	cli.OffersBy(c, "dlq", a.Completing("queue"))
+	cli.OffersBy(c, "dlx", a.Completing("exchange"))
 	return c
 }
 
 func (d *declarer) exchange() *cobra.Command {
-	c := d.command(admin.DeclareExchange.Op, "exchange", "an exchange", d.Exchanges)
+	c := d.command(admin.DeclareExchange.Op, "exchange", "an exchange", d.Completing("exchange"))
 	c.Example = `  curfew declare exchange events --type topic
   curfew declare exchange events --type topic --alternate-exchange unrouted`
-	cli.OffersBy(c, "alternate-exchange", d.Exchanges)
+	cli.OffersBy(c, "alternate-exchange", d.Completing("exchange"))
 	return c
 }
 

@@ -56,7 +56,7 @@ No more are deleted than that: if others arrive before the deletion, the queue s
 			}
 			return d.Say(cmd, map[string]any{"deleted": args[0]}, fmt.Sprintf("deleted queue %q", args[0]))
 		},
-		ValidArgsFunction: cli.Arguments(d.Queues),
+		ValidArgsFunction: cli.Arguments(d.Completing("queue")),
 	}
 	c.Flags().IntVar(&confirm, "confirm", confirm, "how many messages, ready and unacked, and dead letters you expect to be deleted with it")
 	c.Flags().BoolVar(&unused, "if-unused", false, "only if it has no consumer")

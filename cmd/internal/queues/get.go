@@ -45,7 +45,7 @@ func Get() *cobra.Command {
 	c.Flags().IntVarP(&count, "count", "n", 1, "the most messages")
 	c.Flags().BoolVar(&ack, "ack", false, "take them from the queue")
 	c.Flags().BoolVar(&body, "body", false, "print only the bodies, as they are; on a terminal each ends its line")
-	c.ValidArgsFunction = cli.Arguments(a.Queues)
+	c.ValidArgsFunction = cli.Arguments(a.Completing("queue"))
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if count < 1 {
 			return cli.Usagef("--count: %d is invalid: want a number of messages", count)

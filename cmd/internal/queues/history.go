@@ -65,7 +65,7 @@ a space is a time of which nothing is known. It takes a user who may see the sta
 	a = cli.WithVHost(c)
 	c.Flags().DurationVar(&span, "span", span, "how far back, from 1m to 24h")
 	c.Flags().IntVarP(&points, "points", "n", points, "the most rows")
-	c.ValidArgsFunction = cli.Arguments(a.Queues)
+	c.ValidArgsFunction = cli.Arguments(a.Completing("queue"))
 	return cli.Watched(c)
 }
 

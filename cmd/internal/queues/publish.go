@@ -60,8 +60,8 @@ func Publish() *cobra.Command {
 	} {
 		p.text[flag] = f.String(flag, "", "the property "+flag+help)
 	}
-	cli.OffersBy(c, "exchange", p.Exchanges)
-	c.ValidArgsFunction = cli.Arguments(p.Queues)
+	cli.OffersBy(c, "exchange", p.Completing("exchange"))
+	c.ValidArgsFunction = cli.Arguments(p.Completing("queue"))
 	c.Args = func(cmd *cobra.Command, args []string) error {
 		if p.exchange != "" {
 			return cli.Between(0, 1, "a body")(cmd, args)
