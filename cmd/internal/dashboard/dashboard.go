@@ -72,11 +72,11 @@ func New(o Options) (*Dashboard, error) {
 	if d.assets, err = ui.LoadAssets(); err != nil {
 		return nil, fmt.Errorf("dashboard: %w", err)
 	}
-	d.groups = []ui.Group{d.overview().Group(), overview.IncidentPages{Incidents: o.Incidents, Changes: o.Changes, Site: answers{d}}.Group()}
+	d.groups = []ui.Group{d.overview().Group(), overview.IncidentPages{Incidents: o.Incidents, Changes: o.Changes, Site: d}.Group()}
 	if o.Operations != nil {
-		d.groups = append(d.groups, letters.Pages{Operations: o.Operations, Forecasts: d.forecasts, Site: answers{d}, Log: d.log}.Group())
-		d.groups = append(d.groups, topology.ConnectionPages{Operations: o.Operations, Site: answers{d}}.Group(), topology.Pages{Operations: o.Operations, Site: answers{d}}.Group(),
-			topology.OperationPages{Operations: o.Operations, Site: answers{d}}.Group())
+		d.groups = append(d.groups, letters.Pages{Operations: o.Operations, Forecasts: d.forecasts, Site: d, Log: d.log}.Group())
+		d.groups = append(d.groups, topology.ConnectionPages{Operations: o.Operations, Site: d}.Group(), topology.Pages{Operations: o.Operations, Site: d}.Group(),
+			topology.OperationPages{Operations: o.Operations, Site: d}.Group())
 	}
 	d.pages, d.sessions = d.makePages(), newSessions()
 	return d, nil
@@ -103,11 +103,11 @@ func (d *Dashboard) Handler() http.Handler {
 	mux.HandleFunc("POST /logout", d.logout)
 	mux.HandleFunc("POST /theme", chooseTheme)
 	for path, p := range d.pages {
-		if p.build == nil {
+		if p.Build == nil {
 			continue
 		}
 		mux.Handle("GET "+exact(path), d.known(p.serve))
-		if p.live {
+		if p.Live {
 			mux.Handle("GET /live"+exact(path), d.known(p.stream))
 		}
 	}
@@ -136,7 +136,7 @@ func (d *Dashboard) Handler() http.Handler {
 	}
 	mux.Handle("GET "+findPath, d.known(d.find))
 	mux.Handle("/", d.known(func(w http.ResponseWriter, r *http.Request, _ ui.Visitor) {
-		d.fail(w, r, http.StatusNotFound, "There is no such page.")
+		d.Fail(w, r, http.StatusNotFound, "There is no such page.")
 	}))
 	return secured(http.NewCrossOriginProtection().Handler(mux))
 }

@@ -89,7 +89,7 @@ func (d *Dashboard) changeDeadline(w http.ResponseWriter, r *http.Request, v ui.
 		p.Change, err = wantedChange(f, p.Message.DeadlineMillis)
 	}
 	if err == nil && f.Get("confirmed") != "1" {
-		d.pages["/deadline-plan"].write(w, r, http.StatusOK, v, p)
+		d.Show(w, r, http.StatusOK, v, "/deadline-plan", p)
 		return
 	}
 	var done messages.DeadlineChanged
@@ -97,7 +97,7 @@ func (d *Dashboard) changeDeadline(w http.ResponseWriter, r *http.Request, v ui.
 		done, err = messages.ChangeDeadline.Do(r.Context(), d.Operations.Access, v.Actor(), p.request())
 	}
 	if err != nil {
-		d.refuse(w, r, err)
+		d.Refuse(w, r, err)
 		return
 	}
 	http.Redirect(w, r, ui.With("/queue", url.Values{"vhost": {p.VHost}, "name": {p.Queue}}, "changed", done.Outcome), http.StatusSeeOther)

@@ -61,7 +61,7 @@ func (d *Dashboard) known(next ui.Handler) http.Handler {
 		case v.Basic:
 			http.Error(w, err.Error(), http.StatusUnauthorized)
 		case r.Method == http.MethodPost:
-			d.pages["/failed"].write(w, r, http.StatusUnauthorized, ui.Visitor{}, sessionOver{})
+			d.Show(w, r, http.StatusUnauthorized, ui.Visitor{}, "/failed", sessionOver{})
 		case strings.HasPrefix(r.URL.Path, "/live"):
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = w.Write([]byte(over)) // it fails only if the client is gone
@@ -92,21 +92,21 @@ func (d *Dashboard) payForm(r *http.Request, v ui.Visitor) (release func(), err 
 func (d *Dashboard) changes(next ui.Handler) http.Handler {
 	return d.known(func(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		if tooLong, is := errors.AsType[*http.MaxBytesError](r.ParseForm()); is {
-			d.fail(w, r, http.StatusRequestEntityTooLarge, "The form is longer than "+ui.Bytes(tooLong.Limit)+", and nothing was done. The command line and clients take more.")
+			d.Fail(w, r, http.StatusRequestEntityTooLarge, "The form is longer than "+ui.Bytes(tooLong.Limit)+", and nothing was done. The command line and clients take more.")
 			return
 		}
-		if d.fromHere(w, r, v, r.PostFormValue("token")) {
+		if d.FromHere(w, r, v, r.PostFormValue("token")) {
 			next(w, r, v)
 		}
 	})
 }
 
-// fromHere reports whether a request comes from a page that was made for the visitor. If not, it answers it.
-func (d *Dashboard) fromHere(w http.ResponseWriter, r *http.Request, v ui.Visitor, token string) bool {
+// FromHere reports whether a request comes from a page that was made for the visitor. If not, it answers it.
+func (d *Dashboard) FromHere(w http.ResponseWriter, r *http.Request, v ui.Visitor, token string) bool {
 	if subtle.ConstantTimeCompare([]byte(token), []byte(v.Token)) == 1 {
 		return true
 	}
-	d.fail(w, r, http.StatusForbidden, "This form is too old: go back, reload the page and try again.")
+	d.Fail(w, r, http.StatusForbidden, "This form is too old: go back, reload the page and try again.")
 	return false
 }
 

@@ -86,14 +86,14 @@ func (s *stream) run(v ui.Visitor) {
 // update sends the live part if it has changed, otherwise a comment that keeps the connection alive.
 func (s *stream) update(v ui.Visitor) (ok bool) {
 	v.Live = true
-	content, err := s.page.build(s.r, v)
+	content, err := s.page.Build(s.r, v)
 	if err != nil {
 		s.send(over)
 		return false
 	}
 	text, err := markup(content.Draw(s.page.info(s.r, v)).Live)
 	if err != nil {
-		s.page.d.log.Error("render", zap.String("page", s.page.title), zap.Error(err))
+		s.page.d.log.Error("render", zap.String("page", s.page.Title), zap.Error(err))
 		return false
 	}
 	if bytes.Equal(text, s.last) {

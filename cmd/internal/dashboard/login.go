@@ -13,7 +13,7 @@ import (
 )
 
 func (d *Dashboard) loginPage(w http.ResponseWriter, r *http.Request) {
-	d.pages["/login"].write(w, r, http.StatusOK, ui.Visitor{}, loginForm{ui.NewForm(nil), ui.Local(r.FormValue("to"))})
+	d.Show(w, r, http.StatusOK, ui.Visitor{}, "/login", loginForm{ui.NewForm(nil), ui.Local(r.FormValue("to"))})
 }
 
 func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
@@ -26,7 +26,7 @@ func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 			form.Wrong("", "This user may not open the dashboard: give it the tag monitoring or administrator.")
 		}
 		form.Wrong("", "The name or the password is wrong.")
-		d.pages["/login"].write(w, r, http.StatusUnauthorized, ui.Visitor{}, form)
+		d.Show(w, r, http.StatusUnauthorized, ui.Visitor{}, "/login", form)
 		return
 	}
 	if err := d.sessions.Begin(w, r, u.Name, u.Stamp); err != nil {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -17,73 +18,68 @@ import (
 	"curfew/monitor/incident"
 )
 
-// page is one page.
+// page is one page of a dashboard.
 type page struct {
-	d     *Dashboard
-	title string
-	tab   string // the entry of the menu it belongs to
-	live  bool   // part of it is updated
-	// build gathers what the page shows; nil: handlers do.
-	build func(r *http.Request, v ui.Visitor) (ui.View, error)
+	ui.Page
+	d *Dashboard
 }
 
 // makePages returns all pages, by path.
 func (d *Dashboard) makePages() map[string]*page {
-	pages := map[string]*page{
-		"/audit":  {title: "Audit", tab: "/audit", build: d.audit},
-		"/login":  {title: "Log in"},
-		"/failed": {title: "Error"},
+	pages := map[string]ui.Page{
+		"/audit":  {Title: "Audit", Tab: "/audit", Build: d.audit},
+		"/login":  {Title: "Log in"},
+		"/failed": {Title: "Error"},
 	}
 	if d.Operations != nil {
-		pages["/queues"] = &page{title: "Queues", tab: "/queues", live: true, build: d.queues}
-		pages["/queue"] = &page{title: "Queue", tab: "/queues", live: true, build: d.queue}
-		pages["/deadline"] = &page{title: "Deadline", tab: "/queues", build: d.deadline}
-		pages["/deadline-plan"] = &page{title: "Deadline", tab: "/queues"}
+		pages["/queues"] = ui.Page{Title: "Queues", Tab: "/queues", Live: true, Build: d.queues}
+		pages["/queue"] = ui.Page{Title: "Queue", Tab: "/queues", Live: true, Build: d.queue}
+		pages["/deadline"] = ui.Page{Title: "Deadline", Tab: "/queues", Build: d.deadline}
+		pages["/deadline-plan"] = ui.Page{Title: "Deadline", Tab: "/queues"}
 	}
 	if d.RabbitMQ != nil {
-		pages["/rabbitmq"] = &page{title: "RabbitMQ", tab: "/rabbitmq", live: true, build: rabbitmqPages{d}.build}
+		pages["/rabbitmq"] = ui.Page{Title: "RabbitMQ", Tab: "/rabbitmq", Live: true, Build: rabbitmqPages{d}.build}
 	}
 	for _, group := range d.groups {
-		for path, p := range group.Pages {
-			pages[path] = &page{title: p.Title, tab: p.Tab, live: p.Live, build: p.Build}
-		}
+		maps.Copy(pages, group.Pages)
 	}
-	for _, p := range pages {
-		p.d = d
+	made := make(map[string]*page)
+	for path, p := range pages {
+		made[path] = &page{p, d}
 	}
-	return pages
+	return made
 }
 
 // serve answers with the page.
 func (p *page) serve(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	content, err := p.build(r, v)
+	content, err := p.Build(r, v)
 	if err != nil {
-		p.d.refuse(w, r, err)
+		p.d.Refuse(w, r, err)
 		return
 	}
 	p.write(w, r, http.StatusOK, v, content)
 }
 
-// refuse answers with a page about the error.
-func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request, err error) {
+// Refuse answers with a page about the error.
+func (d *Dashboard) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	role, isRole := errors.AsType[*operate.MissingRole](err)
 	missing, isMissing := errors.AsType[*operate.Missing](err)
 	away, isAway := errors.AsType[*operate.Unavailable](err)
 	switch {
 	case isMissing:
-		d.fail(w, r, http.StatusNotFound, sentence(missing)+" Reload the page.")
+		d.Fail(w, r, http.StatusNotFound, sentence(missing)+" Reload the page.")
 	case isAway:
-		d.fail(w, r, http.StatusServiceUnavailable, sentence(away))
+		d.Fail(w, r, http.StatusServiceUnavailable, sentence(away))
 	case errors.Is(err, incident.ErrNotSaved):
-		d.fail(w, r, http.StatusInternalServerError, sentence(err))
+		d.Fail(w, r, http.StatusInternalServerError, sentence(err))
 	case isRole:
-		d.fail(w, r, http.StatusForbidden, sentence(role))
+		d.Fail(w, r, http.StatusForbidden, sentence(role))
 	case operate.Refused(err):
-		d.fail(w, r, http.StatusForbidden, "This user lacks the permission to do that with the queue. Ask for it, or log in as another user.")
+		d.Fail(w, r, http.StatusForbidden, "This user lacks the permission to do that with the queue. Ask for it, or log in as another user.")
 	case operate.Gone(err):
-		d.fail(w, r, http.StatusNotFound, gone(r.FormValue("name"), r.FormValue("vhost")))
+		d.Fail(w, r, http.StatusNotFound, gone(r.FormValue("name"), r.FormValue("vhost")))
 	default:
-		d.fail(w, r, http.StatusBadRequest, err.Error())
+		d.Fail(w, r, http.StatusBadRequest, err.Error())
 	}
 }
 
@@ -110,7 +106,7 @@ func (p *page) write(w http.ResponseWriter, r *http.Request, status int, v ui.Vi
 	s := p.info(r, v)
 	text, err := markup(p.d.layout(s, content.Draw(s)))
 	if err != nil {
-		p.d.log.Error("render", zap.String("page", p.title), zap.Error(err))
+		p.d.log.Error("render", zap.String("page", p.Title), zap.Error(err))
 		http.Error(w, "the page could not be made; see the log", http.StatusInternalServerError)
 		return
 	}
@@ -128,10 +124,10 @@ var said = map[string]string{
 
 func (p *page) info(r *http.Request, v ui.Visitor) *ui.Info {
 	s := &ui.Info{
-		Title: p.title, Tab: p.tab, Instance: p.d.Instance, Version: p.d.Version,
+		Title: p.Title, Tab: p.Tab, Instance: p.d.Instance, Version: p.d.Version,
 		User: v.User, Token: v.Token, Basic: v.Basic, Here: r.URL.RequestURI(), Theme: themeOf(r), Said: said[r.URL.Query().Get("said")],
 	}
-	if p.live {
+	if p.Live {
 		s.Live = "/live" + r.URL.RequestURI()
 	}
 	return s
@@ -147,30 +143,18 @@ func markup(n g.Node) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// fail answers with a page that explains an error.
-func (d *Dashboard) fail(w http.ResponseWriter, r *http.Request, status int, text string) {
+// Fail answers with a page that explains an error.
+func (d *Dashboard) Fail(w http.ResponseWriter, r *http.Request, status int, text string) {
 	v, err := d.visitor(r)
 	if err != nil {
 		v = ui.Visitor{}
 	}
-	d.pages["/failed"].write(w, r, status, v, failure{status, text})
+	d.Show(w, r, status, v, "/failed", failure{status, text})
 }
 
-// answers is the dashboard as groups of pages use it.
-type answers struct{ d *Dashboard }
-
-func (s answers) Show(w http.ResponseWriter, r *http.Request, status int, v ui.Visitor, path string, content ui.View) {
-	s.d.pages[path].write(w, r, status, v, content)
-}
-
-func (s answers) Fail(w http.ResponseWriter, r *http.Request, status int, text string) {
-	s.d.fail(w, r, status, text)
-}
-
-func (s answers) Refuse(w http.ResponseWriter, r *http.Request, err error) { s.d.refuse(w, r, err) }
-
-func (s answers) FromHere(w http.ResponseWriter, r *http.Request, v ui.Visitor, token string) bool {
-	return s.d.fromHere(w, r, v, token)
+// Show answers with the page at path, which shows content.
+func (d *Dashboard) Show(w http.ResponseWriter, r *http.Request, status int, v ui.Visitor, path string, content ui.View) {
+	d.pages[path].write(w, r, status, v, content)
 }
 
 // sessionOver answers a form from a user who is no longer logged in. The form can be sent again: its token is the user's.
