@@ -88,8 +88,8 @@ func TestWrongCommandLines(t *testing.T) {
 		"unknown flag: --port":       {"serve", "--port", "1"},
 		`version takes no arguments`: {"version", "now"},
 		`unknown command "check"`:    {"store", "check"},
-		"store verify: want one":     {"store", "verify", "a", "b"},
-		"store repair: want one":     {"store", "repair", "a", "b"},
+		"store verify takes one":     {"store", "verify", "a", "b"},
+		"store repair takes one":     {"store", "repair", "a", "b"},
 		"unknown flag: --json":       {"--json"},
 	} {
 		code, _, errOut := runCommand(t, args...)

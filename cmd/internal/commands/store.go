@@ -17,12 +17,7 @@ func storeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "store",
 		Short: "Inspect, verify or repair a message store that no Curfew is using",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.Usagef("unknown command %q; curfew store inspect, curfew store verify or curfew store repair", args[0])
-			}
-			return cmd.Help()
-		},
+		RunE:  cli.Group,
 	}
 	c.AddCommand(
 		storeReader("inspect", "List segments and queues with their contents", store.Inspect),
@@ -64,13 +59,8 @@ func storeReader(name, short string, read func(dir string, w io.Writer) error) *
 	return &cobra.Command{
 		Use:   name + " [folder]",
 		Short: short,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return cli.Usagef("store %s: want one folder, got %q", name, args)
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return readStore(cmd, args, read) },
+		Args:  cli.Between(0, 1, "one folder"),
+		RunE:  func(cmd *cobra.Command, args []string) error { return readStore(cmd, args, read) },
 	}
 }
 

@@ -259,12 +259,7 @@ func (d *deadLetters) importFile() *cobra.Command {
 	return &cobra.Command{
 		Use:   "import <queue> [file]",
 		Short: "Publish exported messages to a queue, from a file or standard input",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 && len(args) != 2 {
-				return cli.Usagef("%s takes a queue and a file, got %q", cmd.CommandPath(), args)
-			}
-			return nil
-		},
+		Args:  cli.Between(1, 2, "a queue and a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := cmd.InOrStdin()
 			if len(args) == 2 {
