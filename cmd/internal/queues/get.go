@@ -2,7 +2,6 @@ package queues
 
 import (
 	"bytes"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -79,12 +78,8 @@ func printMessages(a *cli.API, cmd *cobra.Command, list []message, bodies bool) 
 			}
 			continue
 		}
-		text := m.Payload
-		if m.Encoding == "base64" {
-			text = "(base64) " + text
-		}
 		id, _ := m.Properties["message_id"].(string)
-		rows = append(rows, []string{cli.OrDash(m.Exchange), cli.OrDash(m.RoutingKey), cli.OrDash(id), strconv.FormatBool(m.Redelivered), strconv.Itoa(m.Bytes), text})
+		rows = append(rows, []string{cli.OrDash(m.Exchange), cli.OrDash(m.RoutingKey), cli.OrDash(id), strconv.FormatBool(m.Redelivered), strconv.Itoa(m.Bytes), bodyCell(m.Payload, m.Encoding)})
 	}
 	if bodies || len(list) == 0 && !a.JSON() {
 		return nil
@@ -92,12 +87,10 @@ func printMessages(a *cli.API, cmd *cobra.Command, list []message, bodies bool) 
 	return a.Print(cmd.OutOrStdout(), list, []string{"EXCHANGE?", "KEY", "MESSAGE-ID", "REDELIVERED?", "BYTES?", "BODY"}, rows)
 }
 
-func (m *message) writeBody(cmd *cobra.Command) (err error) {
-	body := []byte(m.Payload)
-	if m.Encoding == "base64" {
-		if body, err = base64.StdEncoding.DecodeString(m.Payload); err != nil {
-			return fmt.Errorf("unexpected answer: %w", err)
-		}
+func (m *message) writeBody(cmd *cobra.Command) error {
+	body, err := bodyOf(m.Payload, m.Encoding)
+	if err != nil {
+		return fmt.Errorf("unexpected answer: %w", err)
 	}
 	if cli.OnTerminal(cmd.OutOrStdout()) && !bytes.HasSuffix(body, []byte("\n")) { // a file gets it as it is
 		body = append(body, '\n')
