@@ -2,27 +2,31 @@ package cli
 
 import "fmt"
 
-// UsageError is a mistake in the command line, or in a file that it or the environment names.
-type UsageError struct{ error }
+// The exit codes of errors.
+const (
+	ExitUsage       = 2
+	ExitUnhealthy   = 4
+	ExitUnconfirmed = 5
+)
 
-func (e UsageError) Unwrap() error { return e.error }
+// Exit is an error that has an exit code of its own.
+type Exit struct {
+	error
+	Code int
+}
 
-// Usage makes err a UsageError.
-func Usage(err error) error { return UsageError{err} }
+func (e Exit) Unwrap() error { return e.error }
 
-// Usagef is a UsageError with this text.
-func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
+// Usage is a mistake in the command line, or in a file that it or the environment names.
+func Usage(err error) error { return Exit{err, ExitUsage} }
 
-// UnhealthyError means that the running Curfew is degraded or dead.
-type UnhealthyError struct{ error }
+// Usagef is Usage with this text.
+func Usagef(format string, args ...any) error { return Usage(fmt.Errorf(format, args...)) }
 
-// Unhealthy makes err an UnhealthyError.
-func Unhealthy(err error) error { return UnhealthyError{err} }
+// Unhealthy says that the running Curfew is degraded or dead.
+func Unhealthy(err error) error { return Exit{err, ExitUnhealthy} }
 
-// ConfirmationError means that the command has to be confirmed.
-type ConfirmationError struct{ error }
-
-// Unconfirmedf is a ConfirmationError with this text.
+// Unconfirmedf says that the command has to be confirmed.
 func Unconfirmedf(format string, args ...any) error {
-	return ConfirmationError{fmt.Errorf(format, args...)}
+	return Exit{fmt.Errorf(format, args...), ExitUnconfirmed}
 }

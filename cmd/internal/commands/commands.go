@@ -20,10 +20,10 @@ import (
 
 const (
 	exitFailed      = 1
-	exitUsage       = 2
+	exitUsage       = cli.ExitUsage
 	exitNotFound    = 3
-	exitUnhealthy   = 4
-	exitUnconfirmed = 5
+	exitUnhealthy   = cli.ExitUnhealthy
+	exitUnconfirmed = cli.ExitUnconfirmed
 	exitAborted     = 6
 )
 
@@ -48,17 +48,11 @@ func exitCode(err error) int {
 	if r, ok := errors.AsType[*cli.Error](err); ok && r.Status == http.StatusNotFound {
 		return exitNotFound
 	}
-	if _, ok := errors.AsType[cli.UsageError](err); ok {
-		return exitUsage
+	if e, ok := errors.AsType[cli.Exit](err); ok {
+		return e.Code
 	}
 	if _, ok := errors.AsType[settings.Error](err); ok {
 		return exitUsage
-	}
-	if _, ok := errors.AsType[cli.UnhealthyError](err); ok {
-		return exitUnhealthy
-	}
-	if _, ok := errors.AsType[cli.ConfirmationError](err); ok {
-		return exitUnconfirmed
 	}
 	return exitFailed
 }

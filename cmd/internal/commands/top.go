@@ -143,7 +143,7 @@ func (m *model) look() tea.Cmd {
 		}
 		status, all := &cli.Screen{Width: width}, &cli.Screen{Width: width}
 		err := m.run(m.ctx, status, []string{"status"})
-		if _, unhealthy := errors.AsType[cli.UnhealthyError](err); unhealthy {
+		if e, is := errors.AsType[cli.Exit](err); is && e.Code == exitUnhealthy {
 			err = nil
 		}
 		for i, args := range commands {
