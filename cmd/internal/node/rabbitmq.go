@@ -217,7 +217,7 @@ func guard(users dashboard.Users, next http.Handler) http.Handler {
 		var u access.User
 		if ok {
 			var err error
-			u, err = users.Authenticate(r.Context(), name, password, peer(r))
+			u, err = users.Authenticate(r.Context(), name, password, operate.AddressOf(r.RemoteAddr))
 			ok = err == nil
 		}
 		if !ok {

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"net/http"
 	"net/netip"
 
 	"curfew/broker"
@@ -29,12 +28,3 @@ func (o *oneUser) Authenticate(ctx context.Context, name, password string, from 
 
 // User implements dashboard.Users.
 func (o *oneUser) User(name string) (access.User, bool) { return o.user, name == o.user.Name }
-
-// peer is the address that a request comes from.
-func peer(r *http.Request) netip.Addr {
-	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return from.Addr()
-}
