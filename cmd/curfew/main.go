@@ -17,6 +17,6 @@ var version, commit, commitTime string
 func main() {
 	// Some alert sinks use the default client, which has no timeout of its own.
 	http.DefaultClient.Timeout = 30 * time.Second
-	release := commands.Release{Version: version, Commit: commit, CommitTime: commitTime}
-	os.Exit(commands.Run(context.Background(), release, os.Args[1:], os.Stdout, os.Stderr))
+	build := commands.Build{Version: version, Revision: commit, CommitTime: commitTime}
+	os.Exit(commands.Run(context.Background(), build, os.Args[1:], os.Stdout, os.Stderr))
 }

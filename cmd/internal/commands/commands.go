@@ -27,12 +27,12 @@ const (
 	exitAborted     = 6
 )
 
-// Release is what the linker has set.
-type Release = node.Release
+// Build is what the linker has set, or empty.
+type Build = node.Build
 
 // Run executes one command line and returns the exit code.
-func Run(ctx context.Context, release Release, args []string, stdout, stderr io.Writer) int {
-	root := rootCommand(node.BuildOf(release))
+func Run(ctx context.Context, set Build, args []string, stdout, stderr io.Writer) int {
+	root := rootCommand(node.BuildOf(set))
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

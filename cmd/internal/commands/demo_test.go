@@ -39,7 +39,7 @@ func TestDemoFillsARunningOne(t *testing.T) {
 	var out, errOut bytes.Buffer
 	ended := make(chan int, 1)
 	go func() {
-		ended <- Run(ctx, Release{}, append([]string{"demo", "--against", at}, login...), &out, &errOut)
+		ended <- Run(ctx, Build{}, append([]string{"demo", "--against", at}, login...), &out, &errOut)
 	}()
 	missing := []string{`"reason": "expired"`, `"reason": "rejected"`, `"reason": "maxlen"`, `"reason": "delivery_limit"`}
 	require.Eventually(t, func() bool {

@@ -6,13 +6,6 @@ import (
 	"strings"
 )
 
-// Release is what the linker has set. Empty fields are filled from what the go tool wrote into the binary.
-type Release struct {
-	Version    string
-	Commit     string
-	CommitTime string // RFC 3339
-}
-
 // Build is what the binary was built from.
 type Build struct {
 	Version    string // the release, or the module version of a `go install`, or devel
@@ -20,9 +13,8 @@ type Build struct {
 	CommitTime string // RFC 3339, or empty
 }
 
-// BuildOf reads what the binary was built from.
-func BuildOf(r Release) Build {
-	b := Build{Version: r.Version, Revision: r.Commit, CommitTime: r.CommitTime}
+// BuildOf completes what the linker has set by what the go tool wrote into the binary.
+func BuildOf(b Build) Build {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if b.Version == "" && info.Main.Version != "(devel)" {
 			b.Version = info.Main.Version

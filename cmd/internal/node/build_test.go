@@ -8,13 +8,13 @@ import (
 )
 
 func TestBuildOfARelease(t *testing.T) {
-	b := BuildOf(Release{Version: "v1.2.3", Commit: "abc-dirty", CommitTime: "2030-01-02T03:04:05Z"})
+	b := BuildOf(Build{Version: "v1.2.3", Revision: "abc-dirty", CommitTime: "2030-01-02T03:04:05Z"})
 	assert.Equal(t, Build{Version: "v1.2.3", Revision: "abc-dirty", CommitTime: "2030-01-02T03:04:05Z"}, b)
 	commit, dirty := b.Commit()
 	assert.Equal(t, "abc", commit)
 	assert.True(t, dirty)
 
-	b = BuildOf(Release{}) // of a test
+	b = BuildOf(Build{}) // of a test
 	assert.NotEmpty(t, b.Version)
 	assert.Equal(t, "unknown", b.Revision)
 }
