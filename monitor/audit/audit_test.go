@@ -250,6 +250,17 @@ func TestGapsAreRecorded(t *testing.T) {
 	assert.InDelta(t, 6, testutil.ToFloat64(l.lostCount), 0)
 }
 
+// TestManyTargetsAreBounded: what waits is bounded also by the queues that dead letters went to.
+func TestManyTargetsAreBounded(t *testing.T) {
+	l, err := Open(Options{Dir: t.TempDir()})
+	require.NoError(t, err)
+	wide := record("m", noon)
+	wide.To = slices.Repeat([]string{"dead"}, 1000)
+	l.Add(slices.Repeat([]Record{wide}, 1000)) // nobody writes yet
+	assert.Len(t, l.queue.records, bufferNames/1000)
+	assert.EqualValues(t, 1000-bufferNames/1000, l.Lost())
+}
+
 // TestDiskThatFailsIsAGap: nothing waits for the disk, and what it refused is recorded when it is back.
 func TestDiskThatFailsIsAGap(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")

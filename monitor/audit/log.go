@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// bufferRecords and bufferBytes bound what waits to be written, a quarter of a second
-	// of the fastest storm.
+	// What waits to be written is bounded to a quarter of a second of the fastest storm.
 	bufferRecords = 1 << 16
 	bufferBytes   = 4 << 20 // of ids and keys
+	bufferNames   = 1 << 18 // of queues that dead letters went to
 	// writeEvery is how long the first record waits before all are written, unless there are
 	// writeRecords of them: writing more at a time would keep a processor from firing deadlines.
 	writeEvery   = 100 * time.Millisecond
@@ -139,7 +139,7 @@ func (l *Log) Add(records []Record) {
 	first := len(b.records) == 0
 	for i := range records {
 		r := &records[i]
-		if len(b.records) >= bufferRecords || len(b.texts)+len(r.MessageID)+len(r.RoutingKey) > bufferBytes {
+		if len(b.records) >= bufferRecords || len(b.texts)+len(r.MessageID)+len(r.RoutingKey) > bufferBytes || len(b.names)+len(r.To) > bufferNames {
 			l.lost += int64(len(records) - i)
 			l.lose(len(records) - i)
 			break
