@@ -51,7 +51,7 @@
 //
 // An Index keeps a schedule in the memory of this process. Without Redis it is the only one. With
 // Redis it is always fed, too, and fires when Redis does not. It is gone with the process;
-// package monitor fills it again from the queues.
+// package monitor/schedule fills it again from the queues.
 //
 // It promises all that a Store does, exactly: a removed shadow is not claimed, one that
 // was added twice exists once, Len is right at any moment. A call fails only for an
@@ -86,6 +86,6 @@
 //
 // # Left to others
 //
-// Package monitor knows what a deadline means, fires it, and brings a Store back in step
-// with the queues after it has lost something.
+// Package monitor/schedule knows what a deadline means, fires it, and brings a Store back in
+// step with the queues after it has lost something.
 package scheduler

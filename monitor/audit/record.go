@@ -44,7 +44,7 @@ type Record struct {
 
 // Change is what a user did, or tried to do.
 type Change struct {
-	Operation string // as in broker/operate, such as "purge"
+	Operation string // as in broker/operate, such as "purge_queue"
 	User      string
 	Face      string // what the user used: the management API, the dashboard or the command line
 	Result    string // "done", "refused" or "failed"

@@ -55,7 +55,7 @@ func (d *DeadManSwitch) Run(ctx context.Context) error {
 			d.poster.client.CloseIdleConnections()
 			return nil
 		}
-		if s, err := d.read(); err == nil { // Alerts logs a mistake
+		if s, err := d.read(); err == nil { // Incidents logs a mistake
 			d.now = s.deadManSwitch
 		}
 		if d.now.url == "" {

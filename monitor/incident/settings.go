@@ -128,7 +128,7 @@ func (r *settingsReader) read() {
 	var file alertsFile
 	text, err := r.readFile(r.path)
 	if err != nil {
-		r.errs = append(r.errs, fmt.Errorf("alert: %w", err))
+		r.errs = append(r.errs, fmt.Errorf("incident: %w", err))
 		return
 	}
 	_ = yaml.Unmarshal([]byte(text), &r.root) // the decoder finds the same mistakes

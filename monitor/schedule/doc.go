@@ -17,8 +17,8 @@
 //
 // Each loop is a goroutine that ends only with the context of Run. One that fails or
 // panics is started again after a pause, and a reconciliation makes up for what it may
-// have lost; until then its monitor.Heartbeat metric does not change. Neither fire nor ingest waits for
-// Redis: what they have to write goes into the bounded backlog of write.
+// have lost; until then its curfew_scheduler_last_tick_timestamp_seconds does not change. Neither fire nor
+// ingest waits for Redis: what they have to write goes into the bounded backlog of write.
 //
 // # Life of a shadow
 //

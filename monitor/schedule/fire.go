@@ -237,7 +237,7 @@ func askAgain(dueAt, nowAt deadline.Instant) deadline.Instant {
 // settle records in every store what became of the batch. Redis is not written for what is
 // not due, which stays claimed and on the due list, nor for what failed: that comes back
 // from the index, and from Redis when the lease has ended. What waits for its queue stays claimed
-// in every store.
+// where it was claimed.
 func (f *firing) settle(ctx context.Context) error {
 	if f.m.redis != nil {
 		f.m.redis.put(pending{remove: f.done, later: f.held})

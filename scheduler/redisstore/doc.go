@@ -60,6 +60,6 @@
 //
 // # Left to others
 //
-// Package monitor rebuilds a schedule, decides when to give up and to try again, and fires
-// without Redis. Nothing here runs by itself.
+// Package monitor/schedule rebuilds a schedule, decides when to give up and to try again, and
+// fires without Redis. Nothing here runs by itself.
 package redisstore
