@@ -1,8 +1,6 @@
 package monitor
 
 import (
-	"time"
-
 	"curfew/broker/deadline"
 	"curfew/monitor/incident"
 )
@@ -13,18 +11,11 @@ type aggregator struct {
 	counters  *counters
 	histogram *latenessHistogram
 	record    func(incident.Event)
-	ahead     func() time.Duration // of the source's clock from the wall clock
 
 	lateness latenessCount
-	queue    uint64
-	of       *queueCounters // of queue
-	action   deadline.Action
-	path     deadline.Path
-	intended bool             // they were in their queue to expire
-	run      incident.Stats   // messages with this queue, action, path and intended
+	first    *deadline.Expiry // of run
+	run      incident.Stats   // messages with this queue, action, path and purpose
 	late     incident.Stats   // those of run that were late
-	began    deadline.Instant // when the first message of run expired
-	offset   time.Duration    // what ahead said then
 }
 
 // expired counts messages that expired. It subscribes to Source.Expiries. Safe for concurrent use.
@@ -42,13 +33,14 @@ func (a *aggregator) add(x *deadline.Expiry) {
 	if x.Path == deadline.Scheduled { // this is not an expiry
 		return
 	}
-	if a.run.Count > 0 && (x.Ref.Queue != a.queue || x.Action != a.action || x.Path != a.path || x.Intended != a.intended) {
+	if f := a.first; a.run.Count > 0 && (x.Ref.Queue != f.Ref.Queue || x.Action != f.Action || x.Path != f.Path || x.Intended != f.Intended) {
 		a.flush()
 	}
 	if a.run.Count == 0 {
-		a.open(x)
+		a.first = x
 	}
-	lateness, due := x.Lateness(), x.Ref.Deadline.Add(-a.offset) // by the wall clock
+	lateness := x.Lateness()
+	due, _ := x.Wall()
 	a.run.Add(due, lateness)
 	if x.Counts() {
 		a.lateness.add(lateness)
@@ -58,13 +50,6 @@ func (a *aggregator) add(x *deadline.Expiry) {
 	}
 }
 
-// open begins a run with its first message.
-func (a *aggregator) open(x *deadline.Expiry) {
-	a.queue, a.action, a.path, a.intended, a.began = x.Ref.Queue, x.Action, x.Path, x.Intended, x.Arrived
-	a.offset = a.ahead()
-	a.of = a.counters.of(a.queue, x.VHost, x.Queue)
-}
-
 // close records what was added since the last call.
 func (a *aggregator) close() {
 	if a.run.Count == 0 {
@@ -72,36 +57,39 @@ func (a *aggregator) close() {
 	}
 	a.flush()
 	a.histogram.merge(&a.lateness)
-	a.lateness = latenessCount{}
+	a.lateness, a.first = latenessCount{}, nil
 }
 
 // flush records a run.
 func (a *aggregator) flush() {
-	q := a.of
-	a.counters.countFired(q, a.action, a.path, a.run.Count)
+	x, action := a.first, a.first.Action.String()
+	_, began := x.Wall()
+	vhost, queue := a.counters.labelsOf(x.VHost, x.Queue)
+	a.counters.add(x.Ref.Queue, a.run.Count)
+	a.counters.fired.WithLabelValues(vhost, queue, action, x.Path.String()).Add(float64(a.run.Count))
 	a.counters.recent.add(RecentExpiry{
-		At: a.began.Add(-a.offset).UnixMilli(), VHost: q.vhost, Queue: q.queue, Action: a.action.String(), Path: a.path.String(),
+		At: began.UnixMilli(), VHost: x.VHost, Queue: x.Queue, Action: action, Path: x.Path.String(),
 		Count: a.run.Count, WorstMillis: a.run.WorstMillis, Late: a.late.Count > 0,
 	})
 	event := incident.Event{
 		Kind:   incident.Expired,
-		VHost:  q.vhost,
-		Queue:  q.queue,
-		Action: a.action.String(),
+		VHost:  x.VHost,
+		Queue:  x.Queue,
+		Action: action,
 		Stats:  a.run,
 	}
-	if a.path != deadline.Manual && !a.intended { // otherwise somebody wanted it
+	if x.Path != deadline.Manual && !x.Intended { // otherwise somebody wanted it
 		a.record(event)
 	}
-	if a.action == deadline.Parked {
-		a.counters.countFailed(q, failParked, a.run.Count)
+	if x.Action == deadline.Parked {
+		a.counters.failed.WithLabelValues(vhost, queue, failParked).Add(float64(a.run.Count))
 	}
 	if a.late.Count > 0 {
 		reason := failLate
-		if a.path == deadline.Stalled {
+		if x.Path == deadline.Stalled {
 			reason = failStalled
 		}
-		a.counters.countFailed(q, reason, a.late.Count)
+		a.counters.failed.WithLabelValues(vhost, queue, reason).Add(float64(a.late.Count))
 		event.Kind, event.Stats = incident.ExpiredLate, a.late
 		a.record(event)
 	}

@@ -11,17 +11,17 @@ import (
 
 // TestQueueNameThatIsNotText: its expiries are counted. Prometheus takes no such label, and would stop whoever fires.
 func TestQueueNameThatIsNotText(t *testing.T) {
-	fired := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "fired"}, []string{"vhost", "queue", "action", "path"})
-	c := &counters{
-		queueName: func(uint64) (vhost, name string, ok bool) { return "/", "a\xff", true },
-		fired:     fired, byID: map[uint64]*queueCounters{}, labels: map[[2]string]struct{}{},
-	}
-	c.countFired(c.of(1, "", ""), deadline.DeadLettered, deadline.Eager, 3)
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(fired)
+	a, reg := &ahead{}, prometheus.NewRegistry()
+	_, err := New(Options{Source: a, Pending: a, Registerer: reg})
+	require.NoError(t, err)
+	a.stream.Publish([]deadline.Expiry{{VHost: "/", Queue: "a\xff", Action: deadline.DeadLettered, Path: deadline.Eager}})
 	families, err := reg.Gather()
 	require.NoError(t, err)
-	require.Len(t, families, 1)
-	require.Equal(t, 3.0, families[0].GetMetric()[0].GetCounter().GetValue())
-	require.EqualValues(t, 3, c.expiredOf(1))
+	for _, f := range families {
+		if f.GetName() == "curfew_deadlines_fired_total" {
+			require.Equal(t, 1.0, f.GetMetric()[0].GetCounter().GetValue())
+			return
+		}
+	}
+	t.Error("not counted")
 }

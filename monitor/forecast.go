@@ -28,16 +28,6 @@ const (
 	riskShare = 0.5
 )
 
-// Surveyor is a Source that can describe its queues. Without one there is no forecast.
-type Surveyor interface {
-	// Survey calls fn with each queue, in any order, and about samples of its ready
-	// messages. What fn gets is valid during the call.
-	Survey(samples int, fn func(*deadline.Survey))
-	// TimeToLive returns the time to live that the message had when it entered its queue;
-	// false if that is not known.
-	TimeToLive(s deadline.Ref) (ttl deadline.Millis, ok bool)
-}
-
 // Forecast estimates what becomes of a queue's messages if its consumers carry on as in the
 // last seconds and nothing of a higher priority arrives.
 type Forecast struct {
@@ -59,14 +49,12 @@ type Forecast struct {
 
 // forecaster is the state of the forecast loop.
 type forecaster struct {
-	from    Surveyor
-	now     func() deadline.Instant   // by the primary's clock
-	offset  func() time.Duration      // of that clock from the wall clock
-	expired func(queue uint64) uint64 // messages
-	meant   func(vhost, queue string) bool
-	meters  map[uint64]*metered
-	began   time.Time // when the loop first started
-	missed  []bool    // of the messages of one queue
+	from     Source
+	counters *counters
+	meant    func(vhost, queue string) bool
+	meters   map[uint64]*metered
+	began    time.Time // when the loop first started
+	missed   []bool    // of the messages of one queue
 }
 
 // metered is what the forecaster remembers of one queue.
@@ -92,7 +80,7 @@ func (m *Monitor) Waits() map[uint64]QueueWait {
 
 // Forecasts returns the forecasts of the queues in which deadlines wait, those first that lose messages
 // sooner. They are made once a second, and are those of the last Judged, if it was ever called. Safe for
-// concurrent use; the slice must not be changed. Without a Surveyor it is empty.
+// concurrent use; the slice must not be changed.
 func (m *Monitor) Forecasts() []Forecast {
 	all, _ := m.shown()
 	return all
@@ -105,7 +93,7 @@ func (m *Monitor) Judged() []Forecast {
 	if made == nil {
 		return nil
 	}
-	now, all := m.forecaster.wallMillis(m.forecaster.now()), slices.Clone(made.all)
+	now, all := m.forecaster.wallMillis(m.options.Source.Now()), slices.Clone(made.all)
 	for i := range all {
 		if f := &all[i]; f.LastMiss <= now {
 			f.AtRisk, f.AsMeant, f.NearlyDue = 0, 0, false
@@ -159,7 +147,7 @@ func (m *Monitor) forecast(ctx context.Context, l *Loop) error {
 func (f *forecaster) round() (all []Forecast, waits map[uint64]QueueWait, outlook *Outlook) {
 	meters := make(map[uint64]*metered, len(f.meters)) // of the queues that there are now
 	waits = make(map[uint64]QueueWait)
-	outlook = NewOutlook(f.now())
+	outlook = NewOutlook(f.from.Now())
 	f.from.Survey(forecastSamples, func(s *deadline.Survey) {
 		q := f.meters[s.Queue]
 		if q == nil {
@@ -176,6 +164,7 @@ func (f *forecaster) round() (all []Forecast, waits map[uint64]QueueWait, outloo
 		}
 	})
 	f.meters = meters
+	f.counters.keep(meters)
 	return inOrder(all), waits, outlook
 }
 
@@ -220,7 +209,7 @@ func (f *forecaster) wait(q *metered, s *deadline.Survey) {
 		}
 		q.waits = new(Waits)
 	}
-	look := WaitLook{Now: s.At, Delivered: s.Delivered, Expired: f.expired(s.Queue), Ready: s.Ready, Objective: s.Objective}
+	look := WaitLook{Now: s.At, Delivered: s.Delivered, Expired: f.counters.expiredOf(s.Queue), Ready: s.Ready, Objective: s.Objective}
 	line := Line{Ready: s.Ready, Step: s.Step}
 	for i := range s.Samples {
 		entered := s.Samples[i].Entered
@@ -283,7 +272,7 @@ func (f *forecaster) wallMillis(at deadline.Instant) int64 {
 	if at == 0 {
 		return 0
 	}
-	return at.Add(-f.offset()).UnixMilli()
+	return at.Add(-f.from.ClockOffset()).UnixMilli()
 }
 
 // nearEnough reports whether the message has used up the share of its time that puts it at

@@ -28,6 +28,12 @@ type Source interface {
 	// ClockOffset is how far that clock is ahead of the wall clock, which is the one that
 	// people see.
 	ClockOffset() time.Duration
+	// Survey calls fn with each queue, in any order, and about samples of its ready
+	// messages. What fn gets is valid during the call.
+	Survey(samples int, fn func(*deadline.Survey))
+	// TimeToLive returns the time to live that the message had when it entered its queue;
+	// false if that is not known.
+	TimeToLive(s deadline.Ref) (ttl deadline.Millis, ok bool)
 }
 
 // Pending are the deadlines that wait. Safe for concurrent use.
@@ -43,8 +49,6 @@ type Pending interface {
 type Options struct {
 	Source  Source
 	Pending Pending
-	// QueueName returns the name of the queue with a number; false when it is gone. nil: every expiry has the names itself.
-	QueueName func(queue uint64) (vhost, name string, ok bool)
 	// Meant reports whether an expiry in a queue is no loss; nil: each is one.
 	Meant func(vhost, queue string) bool
 	// Restarted is called when a loop has ended and was started again; nil: nobody needs to know.
@@ -60,9 +64,6 @@ type Options struct {
 func (o Options) withDefaults() (Options, error) {
 	if o.Source == nil || o.Pending == nil {
 		return o, errors.New("monitor: Options.Source or Options.Pending is missing")
-	}
-	if o.QueueName == nil {
-		o.QueueName = func(uint64) (vhost, name string, ok bool) { return "", "", false }
 	}
 	if o.Meant == nil {
 		o.Meant = func(string, string) bool { return false }
@@ -89,7 +90,7 @@ type Monitor struct {
 	started     time.Time
 	restarts    atomic.Uint64 // of loops
 
-	forecaster *forecaster // nil: the source cannot survey its queues
+	forecaster *forecaster
 	made       atomic.Pointer[forecasts]
 	judged     atomic.Pointer[forecasts] // those that are shown; nil: all are
 	waits      atomic.Pointer[map[uint64]QueueWait]
@@ -103,20 +104,17 @@ func New(o Options) (*Monitor, error) {
 		return nil, err
 	}
 	m := &Monitor{options: o, log: o.Log.Named("monitor"), started: time.Now()}
-	if surveyor, ok := o.Source.(Surveyor); ok {
-		m.forecaster = &forecaster{from: surveyor, now: o.Source.Now, offset: o.Source.ClockOffset, expired: func(q uint64) uint64 { return m.counters.expiredOf(q) }, meant: o.Meant}
-		m.AddLoop("forecast", m.forecast)
-	}
 	m.metrics = newMetrics(m)
 	m.counters = &counters{
-		queueName: o.QueueName,
-		fired:     m.metrics.fired,
-		failed:    m.metrics.failed,
-		byID:      make(map[uint64]*queueCounters),
-		labels:    make(map[[2]string]struct{}),
+		fired:   m.metrics.fired,
+		failed:  m.metrics.failed,
+		labels:  make(map[[2]string]struct{}),
+		expired: make(map[uint64]uint64),
 	}
+	m.forecaster = &forecaster{from: o.Source, counters: m.counters, meant: o.Meant}
+	m.AddLoop("forecast", m.forecast)
 	m.aggregators.New = func() any {
-		return &aggregator{counters: m.counters, histogram: m.metrics.lateness, record: o.Record, ahead: o.Source.ClockOffset}
+		return &aggregator{counters: m.counters, histogram: m.metrics.lateness, record: o.Record}
 	}
 	o.Source.Expiries().Subscribe(deadline.Basic, m.expired)
 	return m, nil

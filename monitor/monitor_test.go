@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,6 +15,7 @@ import (
 type ahead struct {
 	stream deadline.Stream
 	by     time.Duration
+	queues []deadline.Survey
 }
 
 func (a *ahead) Expiries() *deadline.Stream                              { return &a.stream }
@@ -21,13 +23,21 @@ func (a *ahead) Now() deadline.Instant                                   { retur
 func (a *ahead) ClockOffset() time.Duration                              { return a.by }
 func (a *ahead) Waiting() (pending int64, nextAt deadline.Instant)       { return 0, 0 }
 func (a *ahead) PendingBefore(_ []deadline.Instant, out []int64) []int64 { return out }
+func (a *ahead) TimeToLive(deadline.Ref) (ttl deadline.Millis, ok bool)  { return 0, false }
+
+func (a *ahead) Survey(_ int, fn func(*deadline.Survey)) {
+	for i := range a.queues {
+		a.queues[i].At = a.Now()
+		fn(&a.queues[i])
+	}
+}
 
 // TestInstantsOfReportsAreTheWallClocks: forecasts show the wall clock, though the source's own clock is ahead.
 func TestInstantsOfReportsAreTheWallClocks(t *testing.T) {
 	a := &ahead{by: 12 * time.Hour}
 	now := a.Now()
 	wall := now.Add(-a.by).UnixMilli()
-	f := &forecaster{offset: a.ClockOffset}
+	f := &forecaster{from: a}
 	require.Equal(t, wall, f.wallMillis(now))
 	require.Zero(t, f.wallMillis(0))
 }
@@ -74,4 +84,31 @@ func TestOneNumberOfLate(t *testing.T) {
 		}
 	}
 	require.EqualValues(t, 4, histogram)
+}
+
+// TestAnObjectiveAmongManyQueues: what expires in a queue counts against its objective, in however many others messages expire. Of queues
+// that are gone nothing is kept.
+func TestAnObjectiveAmongManyQueues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		objective, err := deadline.ParseObjective("99% within 30s")
+		require.NoError(t, err)
+		a := &ahead{queues: []deadline.Survey{{Queue: 7, VHost: "/", Name: "q", Objective: objective}}}
+		m, err := New(Options{Source: a, Pending: a})
+		require.NoError(t, err)
+		expire := func(queue uint64, name string) {
+			a.stream.Publish([]deadline.Expiry{{Ref: deadline.Ref{Queue: queue, Deadline: a.Now()}, VHost: "/", Queue: name, Arrived: a.Now()}})
+		}
+		for range 10 {
+			expire(7, "q")
+		}
+		m.forecaster.round()
+		time.Sleep(time.Second)
+		for other := range uint64(5000) {
+			expire(100+other, "other")
+		}
+		expire(7, "q")
+		_, waits, _ := m.forecaster.round()
+		require.InDelta(t, 1, waits[7].Missed, 0)
+		require.Len(t, m.counters.expired, 1)
+	})
 }

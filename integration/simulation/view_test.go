@@ -236,3 +236,9 @@ func (v *view) Now() deadline.Instant { return deadline.Instant(v.w.now()/micros
 
 // ClockOffset implements schedule.Primary.
 func (v *view) ClockOffset() time.Duration { return 0 }
+
+// Survey implements schedule.Primary: no forecasts are made here.
+func (v *view) Survey(int, func(*deadline.Survey)) {}
+
+// TimeToLive implements schedule.Primary.
+func (v *view) TimeToLive(deadline.Ref) (ttl deadline.Millis, ok bool) { return 0, false }

@@ -50,7 +50,7 @@
 // own queues: a Primary is its monitor.Source, and answers how many deadlines wait and when the next is due
 // (monitor.Pending). Nothing fires here but the keepers: each has its deadlines in a schedule of its own, together with
 // the channel and the delivery tag that it needs to act, and gives messages back within milliseconds. The observer's
-// queues have forecasts (monitor.Surveyor).
+// queues have forecasts.
 //
 // The path of an expiry is "eager" if the keeper gave the message back at its deadline, "requeue" if RabbitMQ expired
 // it when a message of unknown age was given back to find out, and "lazy" if RabbitMQ expired it by itself in a queue

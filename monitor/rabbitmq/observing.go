@@ -158,7 +158,7 @@ func (w *watch) expired(batch []deadline.Expiry, numbers uint64) {
 	p.stream.Publish(batch)
 }
 
-// Survey implements monitor.Surveyor, for observed queues.
+// Survey implements monitor.Source, for observed queues.
 func (p *Primary) Survey(samples int, fn func(*deadline.Survey)) {
 	o, numbers := p.observing.now()
 	if o == nil {
@@ -180,7 +180,7 @@ func (p *Primary) Survey(samples int, fn func(*deadline.Survey)) {
 	})
 }
 
-// TimeToLive implements monitor.Surveyor.
+// TimeToLive implements monitor.Source.
 func (p *Primary) TimeToLive(ref deadline.Ref) (deadline.Millis, bool) {
 	o, numbers := p.observing.now()
 	if o == nil || ref.Queue < numbers {

@@ -15,9 +15,8 @@ import (
 )
 
 var (
-	_ monitor.Source   = (*Primary)(nil)
-	_ monitor.Pending  = (*Primary)(nil)
-	_ monitor.Surveyor = (*Primary)(nil)
+	_ monitor.Source  = (*Primary)(nil)
+	_ monitor.Pending = (*Primary)(nil)
 )
 
 // TestBehindAMonitor: a monitor counts the expiries here, and shows the deadlines to come.

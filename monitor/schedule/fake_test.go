@@ -87,6 +87,16 @@ func (b *fakeBroker) Now() deadline.Instant { return deadline.At(time.Now()) }
 
 func (b *fakeBroker) ClockOffset() time.Duration { return b.offset }
 
+func (b *fakeBroker) Survey(int, func(*deadline.Survey)) {}
+
+func (b *fakeBroker) TimeToLive(deadline.Ref) (ttl deadline.Millis, ok bool) { return 0, false }
+
+// expiry is the record of a message that has expired.
+func (b *fakeBroker) expiry(s deadline.Ref, at deadline.Instant, path deadline.Path) deadline.Expiry {
+	vhost, name, _ := b.QueueName(s.Queue)
+	return deadline.Expiry{Ref: s, VHost: vhost, Queue: name, Arrived: at, ClockAhead: b.offset, Path: path, Action: b.action}
+}
+
 // publish enqueues a message that expires after ttl.
 func (b *fakeBroker) publish(queue uint64, ttl time.Duration) deadline.Ref {
 	b.mu.Lock()
@@ -139,7 +149,7 @@ func (b *fakeBroker) requeue(s deadline.Ref) {
 		if v.tracked[s] {
 			v.push(deadline.Event{Kind: deadline.Left, Ref: s})
 		}
-		v.expired.Publish([]deadline.Expiry{{Ref: s, Arrived: b.Now(), Path: deadline.Requeued, Action: b.action}})
+		v.expired.Publish([]deadline.Expiry{b.expiry(s, b.Now(), deadline.Requeued)})
 	}
 }
 
@@ -197,7 +207,7 @@ func (v *fakeView) Expire(shadows []deadline.Ref, path deadline.Path, _ bool, ou
 	var told []deadline.Expiry
 	for i, r := range out[from:] {
 		if r.Outcome == deadline.Expired {
-			told = append(told, deadline.Expiry{Ref: shadows[i], Arrived: r.At, Path: path, Action: v.action})
+			told = append(told, v.expiry(shadows[i], r.At, path))
 		}
 	}
 	v.expired.Publish(told)

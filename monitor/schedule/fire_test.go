@@ -56,7 +56,7 @@ func (v *remoteView) carryOut(r request) {
 			v.push(deadline.Event{Kind: deadline.Left, Ref: r.ref})
 		}
 	})
-	v.expired.Publish([]deadline.Expiry{{Ref: r.ref, Queue: "q1", VHost: "/", Arrived: answer.At, Path: r.path, Action: v.action}})
+	v.expired.Publish([]deadline.Expiry{v.expiry(r.ref, answer.At, r.path)})
 }
 
 // TestAskedIsToldLater: a primary that passes requests on is asked once, its answer comes as an event and as one record on the stream, and a

@@ -79,8 +79,8 @@ func TestQueueSeriesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, reg := newFakeBroker(t), prometheus.NewRegistry()
 		start(t, Options{Primary: b.view(), Registerer: reg})
-		const maxQueues, maxQueueCounters = 500, 4096 // of the monitor
-		const queues = maxQueueCounters + 10
+		const maxQueues = 500 // of the monitor
+		const queues = maxQueues + 10
 		b.do(func() {
 			for q := range uint64(queues) {
 				b.enqueue(deadline.Ref{Deadline: b.Now() + 1_000_000, Queue: q})

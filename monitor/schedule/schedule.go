@@ -59,7 +59,7 @@ func New(o Options) (*Scheduler, error) {
 	}
 	m.index = &index{Fair: scheduler.NewFair(m.tenantOf), log: m.log}
 	if m.Monitor, err = monitor.New(monitor.Options{
-		Source: o.Primary, Pending: m.index, QueueName: o.Primary.QueueName, Restarted: m.requestReconcile, Meant: o.Meant,
+		Source: o.Primary, Pending: m.index, Restarted: m.requestReconcile, Meant: o.Meant,
 		Record: o.Record, Log: o.Log, Registerer: o.Registerer,
 	}); err != nil {
 		return nil, err

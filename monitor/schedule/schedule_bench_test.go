@@ -33,7 +33,7 @@ func (p *benchPrimary) Expire(shadows []deadline.Ref, path deadline.Path, _ bool
 	p.told = p.told[:0]
 	for _, s := range shadows {
 		out = append(out, deadline.Answer{Outcome: deadline.Expired, At: p.nowAt})
-		p.told = append(p.told, deadline.Expiry{Ref: s, Arrived: p.nowAt, Action: deadline.DeadLettered, Path: path})
+		p.told = append(p.told, deadline.Expiry{Ref: s, VHost: "/", Queue: "q", Arrived: p.nowAt, Action: deadline.DeadLettered, Path: path})
 	}
 	p.expired.Publish(p.told)
 	return out
@@ -48,6 +48,10 @@ func (p *benchPrimary) QueueName(uint64) (vhost, name string, ok bool) { return 
 func (p *benchPrimary) Now() deadline.Instant { return p.nowAt }
 
 func (p *benchPrimary) ClockOffset() time.Duration { return 0 }
+
+func (p *benchPrimary) Survey(int, func(*deadline.Survey)) {}
+
+func (p *benchPrimary) TimeToLive(deadline.Ref) (ttl deadline.Millis, ok bool) { return 0, false }
 
 func benchMonitor(b *testing.B, p *benchPrimary) *Scheduler {
 	m, err := New(Options{Primary: p})
