@@ -20,13 +20,13 @@ type Store interface {
 	// removing one that is absent, is not an error.
 	Apply(ctx context.Context, add, remove []deadline.Ref) error
 
-	// Claim leases at most max shadows whose score is <= until: it moves their
+	// Claim leases shadows whose score is <= until, at most max: it moves their
 	// score to leaseUntil, which must be greater, and appends them to out. Those of
 	// one queue come in order of score, then deadline, then seq; shadows of other
 	// queues may come between them.
 	//
 	// next is when to claim again: the lowest score in the store, which is <= until
-	// when there is more to claim, or the end of a lease; 0 when the store is empty.
+	// when there is more to claim (a store may claim less than max), or the end of a lease; 0 when the store is empty.
 	//
 	// With an error, claimed holds what was leased for certain, and next is meaningless.
 	Claim(ctx context.Context, until deadline.Instant, max int, leaseUntil deadline.Instant, out []deadline.Ref) (claimed []deadline.Ref, next deadline.Instant, err error)

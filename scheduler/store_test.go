@@ -31,9 +31,7 @@ func TestRedis(t *testing.T) {
 	testenv.StartRedis(t, "--unixsocket", socket)
 	cluster := testenv.StartRedisCluster(t).Limited(rights + " +cluster|slots +cluster|shards +command")
 	for name, o := range map[string]redisstore.Options{
-		"four shards":   {URL: server.URL},
-		"one shard":     {URL: server.URL, Shards: 1},
-		"many shards":   {URL: server.URL, Shards: 13},
+		"one server":    {URL: server.URL},
 		"least rights":  {URL: server.Limited(rights)},
 		"a cluster":     {URL: strings.Replace(cluster, "redis", "redis-cluster", 1)},
 		"by its socket": {URL: "unix://" + socket},

@@ -79,7 +79,8 @@ func (r *redisSchedule) claimDue(ctx context.Context, buf []deadline.Ref) (wakeA
 		}
 		return laterAt, nil
 	}
-	r.behind.Store(len(claimed) == claimBatch)
+	behind := nextAt != 0 && nextAt <= untilAt
+	r.behind.Store(behind)
 	r.answeredAt.Store(int64(r.now()))
 	if len(claimed) > 0 {
 		if err := r.due.Apply(ctx, claimed, nil); err != nil {
@@ -88,7 +89,7 @@ func (r *redisSchedule) claimDue(ctx context.Context, buf []deadline.Ref) (wakeA
 		r.wakeFire.wakeFor(earliest(claimed))
 	}
 	switch {
-	case len(claimed) == claimBatch:
+	case behind:
 		return nowAt, nil
 	case nextAt == 0:
 		return laterAt, nil

@@ -58,6 +58,4 @@ func TestBadURLs(t *testing.T) {
 	require.ErrorContains(t, err, "unknown", "what cannot be a secret is said")
 	_, err = Open(Options{URL: "redis://host", Instance: "a}b"})
 	require.Error(t, err)
-	_, err = Open(Options{URL: "redis://host", Shards: -1})
-	require.Error(t, err)
 }

@@ -3,19 +3,18 @@
 //
 // # Keys
 //
-//	{curfew:<instance>:<shard>}:due:2   sorted set: member = the shadow's text form,
-//	                                    score = the instant it is due, Unix µs
-//	{curfew:<instance>:0}:owner         string: the process that owns the schedule,
-//	                                    for 10 s at a time
+//	{curfew:<instance>:0}:due:2   sorted set: member = the shadow's text form,
+//	                              score = the instant it is due, Unix µs
+//	{curfew:<instance>:0}:owner   string: the process that owns the schedule,
+//	                              for 10 s at a time
 //
 // The text form sorts as shadows do, so shadows with equal scores are claimed in order of
-// deadline, queue and seq. A queue is in one shard, always the same, so its order holds; a
-// script touches one key, so all work in a cluster. One member of each set is
-// never claimed: "epoch|<random>" with an infinite score. ZCARD counts it, Len does not.
+// deadline, queue and seq. A script touches one key, so all work in a cluster, where a schedule
+// is on one master. One member of the set is never claimed: "epoch|<random>" with an infinite score. ZCARD counts it, Len does not.
 //
 // # Guarantees
 //
-// Those of scheduler.Store. Claiming is atomic per shard: one script moves the score
+// Those of scheduler.Store. Claiming is atomic: one script moves the score
 // of what is due to the end of the lease and returns it, so each shadow has one claimer
 // until then. After a lost reply, a killed claimer or a retried call, shadows are leased,
 // not lost. Redis may lose what it acknowledged (a restart, a failover to a replica that
@@ -29,8 +28,7 @@
 //	                        ▲  Epoch, Claim: yes                   Epoch: no  Claim: errEpoch
 //	                        └──────────────────── Begin ◄──────────────┘
 //
-// Begin takes the ownership, which Refresh and Epoch renew, and writes a new epoch to
-// each shard. A second process with the same instance name is refused (ErrOwned)
+// Begin takes the ownership, which Refresh and Epoch renew, and writes a new epoch. A second process with the same instance name is refused (ErrOwned)
 // until the first has given the ownership back by Close, or has been silent for OwnerLease.
 // The epoch's mark is in the sorted set itself, so that it is lost with the set, however
 // that happens; each claim looks for it. Epoch also compares the server's run id, which
@@ -46,9 +44,9 @@
 //
 // # Cost
 //
-// Each call is a pipeline over all shards, so it takes one round trip. A command writes at
-// most 512 members, and a script claims at most 1000, which holds a server for less than
-// 3 ms. A member takes about 130 bytes of the server's memory.
+// A claim takes one round trip, and claims at most 1000 shadows, which holds a server for less
+// than 3 ms. A write takes one for each kind of change and 4096 members; a command has at most
+// 512 of them. A member takes about 130 bytes of the server's memory.
 //
 // Rights the Redis user needs, and no more:
 //

@@ -12,7 +12,7 @@ import (
 // owns the instance's schedule.
 var ErrOwned = errors.New("the schedule is owned by another Curfew")
 
-// errEpoch is wrapped by Claim's error when a shard is not the one Begin left: it
+// errEpoch is wrapped by Claim's error when the schedule is not the one Begin left: it
 // was emptied, restored or replaced.
 var errEpoch = errors.New("what Redis holds is not what was written to it")
 

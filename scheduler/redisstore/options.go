@@ -31,15 +31,10 @@ type Options struct {
 	// Instance names the schedule, so that several Curfews may share one Redis; ""
 	// is "default".
 	Instance string
-	// Shards is the number of sorted sets the schedule is spread over; 0 is 4. A
-	// change needs a rebuild, and leaves the keys of shards no longer used.
-	Shards int
 	// Now is the clock that the server's is compared with; nil is the
 	// clock of this machine.
 	Now func() deadline.Instant
 }
-
-const defaultShards = 4
 
 // Open makes a Store. It does not connect, so Redis may be away; the error says
 // what is wrong with the options and never repeats a password.
@@ -52,10 +47,6 @@ func Open(o Options) (*Store, error) {
 	if strings.ContainsAny(o.Instance, "{}") {
 		return nil, fmt.Errorf("redisstore: instance %q: braces have a meaning of their own in Redis keys", o.Instance)
 	}
-	o.Shards = cmp.Or(o.Shards, defaultShards)
-	if o.Shards < 0 {
-		return nil, fmt.Errorf("redisstore: %d shards", o.Shards)
-	}
 	if o.Now == nil {
 		o.Now = func() deadline.Instant { return deadline.At(time.Now()) }
 	}
@@ -63,12 +54,8 @@ func Open(o Options) (*Store, error) {
 }
 
 func newStore(client redis.UniversalClient, o Options) *Store {
-	s := &Store{client: client, instance: o.Instance, now: o.Now, owner: ownerName()}
-	for shard := range o.Shards {
-		s.due = append(s.due, fmt.Sprintf("{curfew:%s:%d}:due:2", o.Instance, shard))
-	}
-	s.ownerKey = fmt.Sprintf("{curfew:%s:0}:owner", o.Instance)
-	return s
+	prefix := fmt.Sprintf("{curfew:%s:0}:", o.Instance)
+	return &Store{client: client, instance: o.Instance, now: o.Now, due: prefix + "due:2", ownerKey: prefix + "owner", owner: ownerName()}
 }
 
 // ownerName is unique to this Store and tells an operator where it runs.

@@ -15,7 +15,7 @@ const (
 	OwnerLease = 10 * time.Second
 )
 
-// epochPrefix begins the member that marks a shard as begun. Its score is
+// epochPrefix begins the member that marks the sorted set as begun. Its score is
 // infinite, so that no claim takes it.
 const epochPrefix = "epoch|"
 
@@ -54,85 +54,76 @@ local info = redis.pcall('INFO', 'server')
 local run = type(info) == 'string' and string.match(info, 'run_id:(%x+)') or ''
 `
 
-// beginScript marks a shard with an epoch in place of any other.
+// beginScript marks the sorted set with an epoch in place of any other.
 //
-//	KEYS[1] the shard's sorted set
+//	KEYS[1] the sorted set
 //	ARGV[1] the epoch's member
-//	result  {the server's run id}
+//	result  the server's run id
 var beginScript = redis.NewScript(runID + `
 for _, old in ipairs(redis.call('ZRANGE', KEYS[1], 'inf', 'inf', 'BYSCORE')) do
 	redis.call('ZREM', KEYS[1], old)
 end
 redis.call('ZADD', KEYS[1], 'inf', ARGV[1])
-return {run}
+return run
 `)
 
 // epochScript looks for the mark.
 //
-//	KEYS[1] the shard's sorted set
+//	KEYS[1] the sorted set
 //	ARGV[1] the epoch's member
 //	result  {"1" if it is there, otherwise "0", the server's run id}
 var epochScript = redis.NewScript(runID + `
 return {redis.call('ZSCORE', KEYS[1], ARGV[1]) and '1' or '0', run}
 `)
 
-// Begin takes ownership of the schedule and starts a new epoch in each shard, ahead of a
+// Begin takes ownership of the schedule and starts a new epoch, ahead of a
 // rebuild. Stored shadows stay. The error wraps ErrOwned when another process owns the
 // schedule; a process that was killed owns it for OwnerLease.
 func (s *Store) Begin(ctx context.Context) error {
 	if err := s.Refresh(ctx); err != nil {
 		return err
 	}
-	epoch, all := epochPrefix+rand.Text(), s.allShards()
-	s.setBegun("", nil) // or claims would miss the old one during the change
-	replies, err := s.run(ctx, "begin", beginScript, all, func(int) []any { return []any{epoch} })
+	epoch := epochPrefix + rand.Text()
+	s.setBegun("", "") // or claims would miss the old one during the change
+	run, err := beginScript.Run(ctx, s.client, []string{s.due}, epoch).Text()
 	if err != nil {
-		return err
+		return explain("begin", s.due, err)
 	}
-	runs := make([]string, len(all))
-	for shard, reply := range replies {
-		runs[shard] = reply[0]
-	}
-	s.setBegun(epoch, runs)
+	s.setBegun(epoch, run)
 	return nil
 }
 
-// Epoch reports whether every shard is still the one that Begin left: not deleted or
+// Epoch reports whether the schedule is still the one that Begin left: not deleted or
 // flushed, and not on a server that has restarted, was restored or has been promoted
 // since, which may have lost the last writes. It also renews the ownership as Refresh
 // does; ok is false without Begin, and with any error.
 func (s *Store) Epoch(ctx context.Context) (ok bool, err error) {
-	epoch, runs := s.begun()
+	epoch, run := s.begun()
 	if epoch == "" {
 		return false, nil
 	}
 	if err := s.Refresh(ctx); err != nil {
 		return false, err
 	}
-	replies, err := s.run(ctx, "epoch", epochScript, s.allShards(), func(int) []any { return []any{epoch} })
+	reply, err := epochScript.Run(ctx, s.client, []string{s.due}, epoch).StringSlice()
 	if err != nil {
-		return false, err
+		return false, explain("epoch", s.due, err)
 	}
-	for shard, reply := range replies {
-		if reply[0] != "1" || reply[1] != runs[shard] {
-			return false, nil
-		}
-	}
-	return true, nil
+	return reply[0] == "1" && reply[1] == run, nil
 }
 
-// begun returns the epoch of the last Begin, "" without one, and the server processes
+// begun returns the epoch of the last Begin, "" without one, and the server process
 // it found.
-func (s *Store) begun() (epoch string, runs []string) {
+func (s *Store) begun() (epoch, run string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.epoch, s.runs
+	return s.epoch, s.run
 }
 
-func (s *Store) setBegun(epoch string, runs []string) {
+func (s *Store) setBegun(epoch, run string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.epoch, s.runs = epoch, runs
+	s.epoch, s.run = epoch, run
 }
 
 // Refresh renews the ownership for OwnerLease, or takes it if nobody has it. The

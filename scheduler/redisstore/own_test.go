@@ -69,10 +69,10 @@ func claimOne(s *Store) error {
 
 func TestEpochTellsALoss(t *testing.T) {
 	for name, lose := range map[string]func(r *testenv.Redis){
-		"FLUSHALL":       func(r *testenv.Redis) { r.Do("FLUSHALL") },
-		"DEL of a shard": func(r *testenv.Redis) { r.Do("DEL", "{curfew:default:2}:due:2") },
-		"renamed shard":  func(r *testenv.Redis) { r.Do("RENAME", "{curfew:default:1}:due:2", "old") },
-		"empty restart":  func(r *testenv.Redis) { r.Restart() },
+		"FLUSHALL":      func(r *testenv.Redis) { r.Do("FLUSHALL") },
+		"DEL":           func(r *testenv.Redis) { r.Do("DEL", "{curfew:default:0}:due:2") },
+		"RENAME":        func(r *testenv.Redis) { r.Do("RENAME", "{curfew:default:0}:due:2", "old") },
+		"empty restart": func(r *testenv.Redis) { r.Restart() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, server := context.Background(), testenv.StartRedis(t)
@@ -112,13 +112,13 @@ func TestEpochTellsARestart(t *testing.T) {
 
 func TestEpochEndsWhenAnotherBegins(t *testing.T) {
 	ctx, server := context.Background(), testenv.StartRedis(t)
-	first := openStore(t, Options{URL: server.URL, Shards: 1})
-	second := openOnly(t, Options{URL: server.URL, Shards: 1})
+	first := openStore(t, Options{URL: server.URL})
+	second := openOnly(t, Options{URL: server.URL})
 	second.owner = first.owner
 	require.NoError(t, second.Begin(ctx))
 	requireEpoch(t, first, false)
 	requireEpoch(t, second, true)
-	require.EqualValues(t, 1, server.Do("ZCARD", second.due[0]), "one mark, and no shadow")
+	require.EqualValues(t, 1, server.Do("ZCARD", second.due), "one mark, and no shadow")
 }
 
 // Without the right to INFO a restart is not told from the server having gone on, as
@@ -129,7 +129,7 @@ func TestEpochWithoutInfo(t *testing.T) {
 	server.Do("ACL", "SETUSER", "default", "-info")
 	require.NoError(t, s.Begin(context.Background()))
 	requireEpoch(t, s, true)
-	server.Do("DEL", s.due[3])
+	server.Do("DEL", s.due)
 	requireEpoch(t, s, false)
 }
 
@@ -170,11 +170,11 @@ func TestEpochTellsAFailover(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, addr.Load().(string))
 	}})
-	s := newStore(client, Options{Instance: "x", Shards: 1, Now: func() deadline.Instant { return startAt }})
+	s := newStore(client, Options{Instance: "x", Now: func() deadline.Instant { return startAt }})
 	t.Cleanup(func() { _ = s.Close() })
 	require.NoError(t, s.Begin(ctx))
 	replica.Do("REPLICAOF", "127.0.0.1", master.Port())
-	require.Eventually(t, func() bool { return replica.Do("ZCARD", s.due[0]) == int64(1) }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return replica.Do("ZCARD", s.due) == int64(1) }, time.Minute, 10*time.Millisecond)
 	replica.Do("REPLICAOF", "NO", "ONE")
 	require.NoError(t, s.Apply(ctx, row(100), nil))
 	requireEpoch(t, s, true)

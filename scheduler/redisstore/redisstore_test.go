@@ -94,8 +94,8 @@ func TestSilentServer(t *testing.T) {
 
 func TestWrongType(t *testing.T) {
 	ctx, server := context.Background(), testenv.StartRedis(t)
-	s := openOnly(t, Options{URL: server.URL, Shards: 1})
-	server.Do("SET", s.due[0], "x")
+	s := openOnly(t, Options{URL: server.URL})
+	server.Do("SET", s.due, "x")
 	_, lenErr := s.Len(ctx)
 	for _, err := range []error{
 		s.Begin(ctx), s.Apply(ctx, row(1), nil), s.Apply(ctx, nil, row(1)), claimOne(s), lenErr,
@@ -104,7 +104,7 @@ func TestWrongType(t *testing.T) {
 		require.ErrorContains(t, err, "{curfew:default:0}:due:2 is not a sorted set")
 		require.ErrorContains(t, err, "CURFEW_INSTANCE")
 	}
-	server.Do("DEL", s.due[0], s.ownerKey)
+	server.Do("DEL", s.due, s.ownerKey)
 	server.Do("LPUSH", s.ownerKey, "x")
 	require.ErrorContains(t, s.Begin(ctx), "{curfew:default:0}:owner is not a string")
 }
@@ -144,25 +144,17 @@ func TestAliens(t *testing.T) {
 	s := openStore(t, Options{URL: server.URL})
 	aliens := []string{
 		"", "x", strings.Repeat("x", scheduler.TextLen), strings.Repeat("0", scheduler.TextLen), "a\nb",
-		textOf(deadline.Ref{Deadline: startAt, Queue: 1, Seq: 1}), // of another shard
 	}
 	plant := func(score any) {
-		for _, key := range s.due {
-			for i, member := range aliens {
-				if i < 5 || key != s.due[s.shardOf(1)] {
-					server.Do("ZADD", key, score, member)
-				}
-			}
+		for _, member := range aliens {
+			server.Do("ZADD", s.due, score, member)
 		}
 	}
 	requireRow := func() {
 		t.Helper()
-		for shard, key := range s.due {
-			for _, member := range server.Do("ZRANGE", key, "-inf", "(inf", "BYSCORE").([]any) {
-				shadow, err := scheduler.ParseText(member.(string))
-				require.NoError(t, err)
-				require.Equal(t, shard, s.shardOf(shadow.Queue))
-			}
+		for _, member := range server.Do("ZRANGE", s.due, "-inf", "(inf", "BYSCORE").([]any) {
+			_, err := scheduler.ParseText(member.(string))
+			require.NoError(t, err)
 		}
 		n, err := s.Len(ctx)
 		require.NoError(t, err)
@@ -184,10 +176,10 @@ func TestAliens(t *testing.T) {
 
 func TestScoresOfOthersDoNotStopAClaim(t *testing.T) {
 	ctx, server := context.Background(), testenv.StartRedis(t)
-	s := openStore(t, Options{URL: server.URL, Shards: 1})
+	s := openStore(t, Options{URL: server.URL})
 	require.NoError(t, s.Apply(ctx, row(3), nil))
 	for i, score := range []string{"-5", "1e300", "1795217348123456.5"} {
-		server.Do("ZADD", s.due[0], score, textOf(row(3)[i]))
+		server.Do("ZADD", s.due, score, textOf(row(3)[i]))
 	}
 	claimed, next, err := s.Claim(ctx, startAt, 10, startAt+10, nil)
 	require.NoError(t, err)
@@ -197,7 +189,7 @@ func TestScoresOfOthersDoNotStopAClaim(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, row(3)[2:], claimed)
 	require.EqualValues(t, startAt+10, next)
-	server.Do("ZREM", s.due[0], textOf(row(3)[0]), textOf(row(3)[2]))
+	server.Do("ZREM", s.due, textOf(row(3)[0]), textOf(row(3)[2]))
 	_, next, err = s.Claim(ctx, startAt+2, 10, startAt+30, nil)
 	require.NoError(t, err)
 	require.EqualValues(t, scheduler.MaxDeadline, next)

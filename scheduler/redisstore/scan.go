@@ -12,30 +12,21 @@ import (
 // but not keep. A shadow stored or removed during the scan may or may not be included.
 // Scan removes members that are not shadows. It ends with fn's first error or its own.
 func (s *Store) Scan(ctx context.Context, fn func(page []deadline.Ref) error) error {
-	for shard := range s.due {
-		if err := s.scanShard(ctx, shard, fn); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *Store) scanShard(ctx context.Context, shard int, fn func([]deadline.Ref) error) error {
 	var page []deadline.Ref
 	for cursor := uint64(0); ; {
-		members, next, err := s.client.ZScan(ctx, s.due[shard], cursor, "", batchLen).Result()
+		members, next, err := s.client.ZScan(ctx, s.due, cursor, "", batchLen).Result()
 		if err != nil {
-			return explain("scan", s.due[shard], err)
+			return explain("scan", s.due, err)
 		}
-		var aliens []alien
+		var aliens []any
 		page = page[:0]
 		for i := 0; i < len(members); i += 2 { // members[i+1] is its score
 			shadow, err := scheduler.ParseText(members[i])
 			switch {
-			case err == nil && s.shardOf(shadow.Queue) == shard:
+			case err == nil:
 				page = append(page, shadow)
 			case !strings.HasPrefix(members[i], epochPrefix):
-				aliens = append(aliens, alien{shard, members[i]})
+				aliens = append(aliens, members[i])
 			}
 		}
 		s.discard(ctx, aliens)

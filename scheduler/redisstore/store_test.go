@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -46,7 +45,7 @@ func row(n int) []deadline.Ref {
 
 func TestShapeInRedis(t *testing.T) {
 	server := testenv.StartRedis(t)
-	s := openStore(t, Options{URL: server.URL, Instance: "shop", Shards: 1})
+	s := openStore(t, Options{URL: server.URL, Instance: "shop"})
 	shadow := deadline.Ref{Deadline: startAt, Queue: 0xabc, Seq: 1<<56 | 42}
 	require.NoError(t, s.Apply(context.Background(), []deadline.Ref{shadow}, nil))
 	const member = "1795217348123456|0000000000000abc|00072057594037927978"
@@ -56,20 +55,6 @@ func TestShapeInRedis(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, startAt+10_000, server.Do("ZSCORE", "{curfew:shop:0}:due:2", member))
 	require.Contains(t, server.Do("GET", "{curfew:shop:0}:owner"), "pid ")
-}
-
-func TestShardsShareTheWork(t *testing.T) {
-	server := testenv.StartRedis(t)
-	s := openStore(t, Options{URL: server.URL})
-	var all []deadline.Ref
-	for queue := range uint64(400) {
-		all = append(all, deadline.Ref{Deadline: startAt, Queue: queue, Seq: queue})
-	}
-	require.NoError(t, s.Apply(context.Background(), all, nil))
-	for shard := range 4 {
-		n := server.Do("ZCARD", fmt.Sprintf("{curfew:default:%d}:due:2", shard)).(int64)
-		require.InDelta(t, 100, n, 40)
-	}
 }
 
 func TestHundredThousand(t *testing.T) {

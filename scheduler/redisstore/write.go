@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/redis/go-redis/v9"
+
 	"curfew/broker/deadline"
 	"curfew/scheduler"
 )
@@ -17,130 +19,79 @@ const (
 	pageLen = 8 * batchLen
 )
 
-// verb is a command that names members of a sorted set.
-type verb struct {
-	name    string
-	present bool // touches only members that are present (XX)
-	scores  bool // gives each member a score
-}
-
-var (
-	put    = verb{name: "ZADD", scores: true}
-	move   = verb{name: "ZADD", scores: true, present: true}
-	remove = verb{name: "ZREM"}
-)
-
 // Apply implements scheduler.Store. When Redis is full it still removes.
-func (s *Store) Apply(ctx context.Context, add, rem []deadline.Ref) error {
-	errAdd := s.write(ctx, put, len(add), func(i int) scheduler.Later {
+func (s *Store) Apply(ctx context.Context, add, remove []deadline.Ref) error {
+	err := s.score(ctx, false, len(add), func(i int) scheduler.Later {
 		return scheduler.Later{Ref: add[i], At: add[i].Deadline}
 	})
-	if errAdd != nil && !isReply(errAdd) {
-		return errAdd
+	if err != nil && !isReply(err) {
+		return err
 	}
-	return cmp.Or(errAdd, s.write(ctx, remove, len(rem), func(i int) scheduler.Later {
-		return scheduler.Later{Ref: rem[i], At: rem[i].Deadline}
-	}))
+	return cmp.Or(err, s.remove(ctx, remove))
 }
 
 // Settle implements scheduler.Store.
 func (s *Store) Settle(ctx context.Context, done []deadline.Ref, later []scheduler.Later) error {
-	errDone := s.write(ctx, remove, len(done), func(i int) scheduler.Later {
-		return scheduler.Later{Ref: done[i], At: done[i].Deadline}
-	})
-	if errDone != nil && !isReply(errDone) {
-		return errDone
+	err := s.remove(ctx, done)
+	if err != nil && !isReply(err) {
+		return err
 	}
-	return cmp.Or(errDone, s.write(ctx, move, len(later), func(i int) scheduler.Later { return later[i] }))
+	return cmp.Or(err, s.score(ctx, true, len(later), func(i int) scheduler.Later { return later[i] }))
 }
 
-// write sends n members with their scores, a page at a time. If the server refuses a page,
-// the others are still sent; the first error is returned.
-func (s *Store) write(ctx context.Context, v verb, n int, at func(int) scheduler.Later) (first error) {
-	for from := 0; from < n; from += pageLen {
-		err := s.writePage(ctx, v, from, min(from+pageLen, n), at)
+// score gives n members their scores. With present it adds none.
+func (s *Store) score(ctx context.Context, present bool, n int, at func(int) scheduler.Later) error {
+	return s.write(ctx, "ZADD", n, func(pipe redis.Pipeliner, from, to int) error {
+		args := redis.ZAddArgs{XX: present, Members: make([]redis.Z, 0, to-from)}
+		for i := from; i < to; i++ {
+			later := at(i)
+			member, err := memberOf(later.Ref)
+			if err := cmp.Or(err, scheduler.CheckInstant(later.At)); err != nil {
+				return err
+			}
+			args.Members = append(args.Members, redis.Z{Score: float64(later.At), Member: member})
+		}
+		pipe.ZAddArgs(ctx, s.due, args)
+		return nil
+	})
+}
+
+func (s *Store) remove(ctx context.Context, shadows []deadline.Ref) error {
+	return s.write(ctx, "ZREM", len(shadows), func(pipe redis.Pipeliner, from, to int) error {
+		members := make([]any, 0, to-from)
+		for _, shadow := range shadows[from:to] {
+			member, err := memberOf(shadow)
+			if err != nil {
+				return err
+			}
+			members = append(members, member)
+		}
+		pipe.ZRem(ctx, s.due, members...)
+		return nil
+	})
+}
+
+func memberOf(shadow deadline.Ref) ([]byte, error) {
+	return scheduler.AppendText(make([]byte, 0, scheduler.TextLen), shadow)
+}
+
+// write sends commands for n members, a page at a time. If the server refuses a page, the
+// others are still sent; the first error is returned.
+func (s *Store) write(ctx context.Context, verb string, n int, add func(pipe redis.Pipeliner, from, to int) error) (first error) {
+	for page := 0; page < n; page += pageLen {
+		end := min(page+pageLen, n)
+		pipe := s.client.Pipeline()
+		for from := page; from < end; from += batchLen {
+			if err := add(pipe, from, min(from+batchLen, end)); err != nil {
+				return cmp.Or(first, err)
+			}
+		}
+		_, err := pipe.Exec(ctx)
+		err = explain(fmt.Sprintf("%s %d members", verb, end-page), s.due, err)
 		first = cmp.Or(first, err)
 		if err != nil && !isReply(err) {
 			break
 		}
 	}
 	return first
-}
-
-func (s *Store) writePage(ctx context.Context, v verb, from, to int, at func(int) scheduler.Later) error {
-	texts, err := newTexts(from, to, at)
-	if err != nil {
-		return err
-	}
-	pipe := s.client.Pipeline()
-	keys := make([]string, 0, len(s.due)+pageLen/batchLen)
-	open := make([][]any, len(s.due))
-	send := func(shard int) {
-		keys = append(keys, s.due[shard])
-		pipe.Do(ctx, open[shard]...)
-		open[shard] = nil
-	}
-	for i := from; i < to; i++ {
-		shard := s.shardOf(at(i).Queue)
-		if open[shard] == nil {
-			open[shard] = v.begin(s.due[shard], min(batchLen, to-i))
-		}
-		open[shard] = v.add(open[shard], &texts[2*(i-from)], &texts[2*(i-from)+1])
-		if len(open[shard]) == cap(open[shard]) {
-			send(shard)
-		}
-	}
-	for shard, args := range open {
-		if args != nil {
-			send(shard)
-		}
-	}
-	sent, err := pipe.Exec(ctx)
-	for i, cmd := range sent {
-		if cmd.Err() != nil {
-			return explain(fmt.Sprintf("%s %d members", v.name, to-from), keys[i], cmd.Err())
-		}
-	}
-	return explain(v.name, "", err)
-}
-
-// begin opens a command with room for n members.
-func (v verb) begin(key string, n int) []any {
-	room := 2 + n
-	if v.scores {
-		room += n
-	}
-	if v.present {
-		return append(make([]any, 0, room+1), v.name, key, "XX")
-	}
-	return append(make([]any, 0, room), v.name, key)
-}
-
-func (v verb) add(args []any, score, member *string) []any {
-	if v.scores {
-		args = append(args, score)
-	}
-	return append(args, member)
-}
-
-// newTexts returns the score and the member of each, in turn, all cut from one string.
-// go-redis gets pointers to them, which saves an allocation for each.
-func newTexts(from, to int, at func(int) scheduler.Later) ([]string, error) {
-	const width = scheduler.InstantLen + scheduler.TextLen
-	buf := make([]byte, 0, width*(to-from))
-	for i := from; i < to; i++ {
-		later := at(i)
-		var err error
-		if buf, err = scheduler.AppendInstant(buf, later.At); err != nil {
-			return nil, err
-		}
-		if buf, err = scheduler.AppendText(buf, later.Ref); err != nil {
-			return nil, err
-		}
-	}
-	all, texts := string(buf), make([]string, 0, 2*(to-from))
-	for ; all != ""; all = all[width:] {
-		texts = append(texts, all[:scheduler.InstantLen], all[scheduler.InstantLen:width])
-	}
-	return texts, nil
 }
