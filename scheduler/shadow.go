@@ -3,6 +3,7 @@ package scheduler
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	"curfew/broker/deadline"
 )
@@ -11,11 +12,8 @@ import (
 // which is a float64, is not exact. It is in the year 2255.
 const MaxDeadline = 1<<53 - 1
 
-// Lengths of the text forms of an instant and of a shadow.
-const (
-	InstantLen = 16
-	TextLen    = InstantLen + 1 + 16 + 1 + 20
-)
+// TextLen is the length of the text form of a shadow.
+const TextLen = 16 + 1 + 16 + 1 + 20
 
 // ErrInstant is wrapped by a Store's error for a deadline or a score outside 1 to
 // MaxDeadline.
@@ -44,70 +42,35 @@ func CheckInstant(at deadline.Instant) error {
 //
 // Texts sort bytewise as deadline.Ref.Compare sorts shadows. The error wraps ErrInstant.
 func AppendText(b []byte, shadow deadline.Ref) ([]byte, error) {
-	b, err := AppendInstant(b, shadow.Deadline)
-	if err != nil {
+	if err := CheckInstant(shadow.Deadline); err != nil {
 		return b, err
 	}
-	b = append(b, '|')
-	b = appendDigits(b, shadow.Queue, 16, 16)
-	b = append(b, '|')
-	return appendDigits(b, shadow.Seq, 10, 20), nil
+	b = appendDigits(b, uint64(shadow.Deadline), 10, 16)
+	b = appendDigits(append(b, '|'), shadow.Queue, 16, 16)
+	return appendDigits(append(b, '|'), shadow.Seq, 10, 20), nil
 }
 
-// AppendInstant appends an instant as InstantLen digits. The error wraps ErrInstant.
-func AppendInstant(b []byte, at deadline.Instant) ([]byte, error) {
-	if err := CheckInstant(at); err != nil {
-		return b, err
-	}
-	return appendDigits(b, uint64(at), 10, InstantLen), nil
-}
-
-const digits = "0123456789abcdef"
-
-// appendDigits appends the last n digits of v.
-func appendDigits(b []byte, v, base uint64, n int) []byte {
-	b = append(b, "00000000000000000000"[:n]...)
-	for i := len(b) - 1; v > 0 && n > 0; i, n = i-1, n-1 {
-		b[i] = digits[v%base]
-		v /= base
-	}
-	return b
+// appendDigits appends v as n digits, the first of which may be 0.
+func appendDigits(b []byte, v uint64, base, n int) []byte {
+	var buf [20]byte
+	digits := strconv.AppendUint(buf[:0], v, base)
+	b = append(b, "00000000000000000000"[:n-len(digits)]...)
+	return append(b, digits...)
 }
 
 // ParseText is the inverse of AppendText. It accepts that form only; the error
 // wraps errText.
-func ParseText[T ~string | ~[]byte](text T) (deadline.Ref, error) {
-	if len(text) != TextLen || text[16] != '|' || text[33] != '|' {
-		return deadline.Ref{}, refuse(text)
+func ParseText(text string) (shadow deadline.Ref, err error) {
+	if len(text) == TextLen {
+		at, _ := strconv.ParseUint(text[:16], 10, 64)
+		shadow.Deadline = deadline.Instant(at)
+		shadow.Queue, _ = strconv.ParseUint(text[17:33], 16, 64)
+		shadow.Seq, _ = strconv.ParseUint(text[34:], 10, 64)
 	}
-	at, ok1 := parseDigits(text[:16], 10)
-	queue, ok2 := parseDigits(text[17:33], 16)
-	seq, ok3 := parseDigits(text[34:], 10)
-	if !ok1 || !ok2 || !ok3 || at == 0 || at > MaxDeadline {
-		return deadline.Ref{}, refuse(text)
+	// No other form is the text of what was read here.
+	var buf [TextLen]byte
+	if again, err := AppendText(buf[:0], shadow); err != nil || string(again) != text {
+		return deadline.Ref{}, fmt.Errorf("scheduler: %w: %.80q", errText, text)
 	}
-	return deadline.Ref{Deadline: deadline.Instant(at), Queue: queue, Seq: seq}, nil
-}
-
-func refuse[T ~string | ~[]byte](text T) error {
-	return fmt.Errorf("scheduler: %w: %.80q", errText, string(text))
-}
-
-// parseDigits reads lower-case digits; ok is false at another byte or overflow.
-func parseDigits[T ~string | ~[]byte](text T, base uint64) (v uint64, ok bool) {
-	for i := range len(text) {
-		d := uint64(text[i] - '0')
-		if text[i] >= 'a' {
-			d = uint64(text[i]-'a') + 10
-		}
-		if text[i] < '0' || d >= base || text[i] > '9' && text[i] < 'a' {
-			return 0, false
-		}
-		next := v*base + d
-		if v > (1<<64-1)/base || next < v*base {
-			return 0, false
-		}
-		v = next
-	}
-	return v, true
+	return shadow, nil
 }
