@@ -235,24 +235,6 @@ func (f *Fair) Scan(ctx context.Context, fn func(page []deadline.Ref) error) err
 	return nil
 }
 
-// Has reports whether a shadow is in the store, claimed or not.
-func (f *Fair) Has(shadow deadline.Ref) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	q := f.queues[shadow.Queue]
-	return q != nil && q.of.Has(shadow)
-}
-
-// Close drops everything. It never fails.
-func (f *Fair) Close() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	clear(f.tenants)
-	clear(f.queues)
-	f.waiting, f.due = nil, nil
-	return nil
-}
-
 func (f *Fair) stores() (all []*Index) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

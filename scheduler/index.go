@@ -160,14 +160,6 @@ func (s *Index) lowest() deadline.Instant {
 	return s.nextLocked()
 }
 
-// Close drops everything. It never fails.
-func (s *Index) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.waiting, s.moved = tree{}, moved{}
-	return nil
-}
-
 func checkLease(until, leaseUntil deadline.Instant) error {
 	if leaseUntil <= until {
 		return fmt.Errorf("scheduler: claim until %d with a lease that ends at %d", until, leaseUntil)
@@ -196,12 +188,4 @@ func checkAll(lists ...[]deadline.Ref) error {
 		}
 	}
 	return nil
-}
-
-// Has reports whether a shadow is in the store, claimed or not.
-func (s *Index) Has(shadow deadline.Ref) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, ok := s.moved.get(shadow)
-	return ok || s.waiting.has(shadow)
 }

@@ -37,8 +37,4 @@ type Store interface {
 
 	// Len counts the shadows, claimed ones included.
 	Len(ctx context.Context) (int64, error)
-
-	// Close releases what the store holds in this process. It must not be used
-	// afterwards.
-	Close() error
 }

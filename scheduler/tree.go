@@ -208,16 +208,6 @@ func (t *tree) remove(some []deadline.Ref) (n int) {
 	return n
 }
 
-// has reports whether the tree holds a shadow.
-func (t *tree) has(s deadline.Ref) bool {
-	if t.length == 0 {
-		return false
-	}
-	at := t.find(s, t.gone)
-	_, found := t.nodes[at.node].pages[at.page].search(s, &t.queues)
-	return found
-}
-
 // cut removes the entries [from, to) of a page, and the page or node if it has become too small.
 func (t *tree) cut(at place, from, to int) {
 	p := t.nodes[at.node].pages[at.page]

@@ -375,6 +375,17 @@ func (s *recorder) Apply(ctx context.Context, add, remove []deadline.Ref) error 
 	return s.Store.Apply(ctx, add, remove)
 }
 
+// has reports whether a shadow is in a schedule, claimed or not.
+func has(schedule interface {
+	Scan(ctx context.Context, fn func(page []deadline.Ref) error) error
+}, shadow deadline.Ref) (found bool) {
+	_ = schedule.Scan(context.Background(), func(page []deadline.Ref) error {
+		found = found || slices.Contains(page, shadow)
+		return nil
+	})
+	return found
+}
+
 func (r *fakeRedis) wasAdded(s deadline.Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
