@@ -135,7 +135,7 @@ func (in *ingest) batch(ctx context.Context, b *feedEvents) error {
 func (in *ingest) open(ctx context.Context) (time.Duration, error) {
 	nowAt := in.m.primary.Now()
 	for {
-		waited := in.window.pop(nowAt, feedBatch)
+		waited := in.window.pop(nowAt)
 		if len(waited) == 0 {
 			break
 		}
@@ -143,7 +143,7 @@ func (in *ingest) open(ctx context.Context) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	in.m.index.window.Store(int64(in.window.len()))
+	in.m.index.window.Store(int64(in.window.length))
 	nextAt := in.window.nextAt()
 	if nextAt == 0 {
 		return deadline.UntilSecond(time.Now()), nil

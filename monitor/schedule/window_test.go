@@ -23,16 +23,15 @@ func TestWindowAgainstAModel(t *testing.T) {
 	for range 20_000 {
 		switch random.IntN(4) {
 		case 0:
-			nowAt = nowAt.Add(time.Duration(random.IntN(15)) * markSpan) // within one of it the window may let go early
+			nowAt = nowAt.Add(time.Duration(random.IntN(15)) * batchSpan) // within one of it the window may let go early
 		case 1:
-			limit := 1 + random.IntN(60)
-			popped := w.pop(nowAt, limit)
+			popped := w.pop(nowAt)
 			for _, s := range popped {
 				require.Equal(t, model[0].seq, s.Seq)
 				require.LessOrEqual(t, model[0].untilAt, nowAt)
 				model = model[1:]
 			}
-			if len(popped) < limit && len(model) > 0 {
+			if len(popped) == 0 && len(model) > 0 {
 				require.Greater(t, model[0].untilAt, nowAt)
 			}
 		default:
@@ -42,7 +41,7 @@ func TestWindowAgainstAModel(t *testing.T) {
 				model = append(model, entry{seq, nowAt + 20_000})
 			}
 		}
-		require.Equal(t, len(model), w.len())
+		require.Equal(t, len(model), w.length)
 		if len(model) == 0 {
 			require.Zero(t, w.nextAt())
 		} else {
@@ -57,13 +56,13 @@ func TestFullWindowLetsTheOldestGo(t *testing.T) {
 		w.push(deadline.Ref{Seq: uint64(i)}, 1000)
 	}
 	popped := 0
-	for some := w.pop(1001, 64); len(some) > 0; some = w.pop(1001, 64) {
+	for some := w.pop(1001); len(some) > 0; some = w.pop(1001) {
 		require.Equal(t, uint64(popped), some[0].Seq)
 		popped += len(some)
 	}
 	require.GreaterOrEqual(t, popped, 100)
-	require.Less(t, popped, 100+64)
-	require.LessOrEqual(t, w.len(), maxWindow)
+	require.Less(t, popped, 100+feedBatch)
+	require.LessOrEqual(t, w.length, maxWindow)
 }
 
 func TestWindowTakesWhatCanWait(t *testing.T) {
@@ -75,20 +74,20 @@ func TestWindowTakesWhatCanWait(t *testing.T) {
 	require.False(t, w.takes(1_000_000, 1000))
 }
 
-// TestWindowKeepsFewMarks: what comes within a millisecond is let go together, and none waits longer than the window.
-func TestWindowKeepsFewMarks(t *testing.T) {
+// TestWindowKeepsFewBatches: what comes within a millisecond is let go together, and none waits longer than the window.
+func TestWindowKeepsFewBatches(t *testing.T) {
 	w := window{span: 20 * time.Millisecond}
 	const n = 10_000
 	for i := range deadline.Instant(n) {
 		w.push(deadline.Ref{Seq: uint64(i)}, i) // one every µs
 	}
-	require.Len(t, w.marks, n/int(markSpan/time.Microsecond))
-	for nowAt := deadline.Instant(20_000); w.len() > 0; nowAt += 100 {
-		for _, s := range w.pop(nowAt, n) {
-			require.Greater(t, nowAt, deadline.Instant(20_000+s.Seq).Add(-markSpan))
+	require.Len(t, w.batches, 10, "of 1024 at most, within 5 ms each")
+	for nowAt := deadline.Instant(20_000); w.length > 0; nowAt += 100 {
+		for _, s := range w.pop(nowAt) {
+			require.Greater(t, nowAt, deadline.Instant(20_000+s.Seq).Add(-batchSpan))
 		}
 		if next := w.nextAt(); next != 0 {
-			require.LessOrEqual(t, next, deadline.Instant(20_000+n-w.len()), "the oldest has not waited too long")
+			require.LessOrEqual(t, next, deadline.Instant(20_000+n-w.length), "the oldest has not waited too long")
 		}
 	}
 }
