@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// lastHour holds how late messages expired, for each minute of the last hour. Safe for
+// lastHour holds how late messages expired, in all and for each minute of the last hour. Safe for
 // concurrent use. A minute's place is reused an hour later.
 type lastHour struct {
 	started time.Time
 
 	mu      sync.Mutex
+	total   latenessCount
 	minutes [61]latenessMinute // by number modulo their count
 }
 
@@ -30,6 +31,14 @@ func (l *lastHour) add(at time.Time, c *latenessCount) {
 		*m = latenessMinute{number: number}
 	}
 	m.addAll(c)
+	l.total.addAll(c)
+}
+
+// sum is what was added since the start.
+func (l *lastHour) sum() latenessCount {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.total
 }
 
 // last adds up the minute of an instant and the minutes before it that are within a span.
@@ -50,5 +59,5 @@ func (l *lastHour) last(at time.Time, within time.Duration) (sum latenessCount) 
 // at most; it may include a minute more. Safe for concurrent use.
 func (m *Monitor) LatenessWithin(span time.Duration) Lateness {
 	c := m.metrics.lateness.lastHour.last(time.Now(), span)
-	return Lateness{UpTo: latenessMillis[:], Counts: c.buckets[:], Millis: c.millis()}
+	return c.lateness()
 }

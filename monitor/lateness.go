@@ -1,7 +1,7 @@
 package monitor
 
 import (
-	"sync/atomic"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,16 +20,15 @@ type latenessCount struct {
 }
 
 func (c *latenessCount) add(lateness time.Duration) {
-	i := 0
-	for i < len(latenessMillis) && lateness > time.Duration(latenessMillis[i])*time.Millisecond {
-		i++
-	}
+	i, _ := slices.BinarySearch(latenessMillis[:], int64(deadline.RoundUp(lateness)))
 	c.buckets[i]++
 	c.micros += lateness.Microseconds()
 }
 
-// millis is the sum in ms, rounded up.
-func (c *latenessCount) millis() int64 { return (c.micros + 999) / 1000 }
+// lateness is c as others see it.
+func (c *latenessCount) lateness() Lateness {
+	return Lateness{UpTo: latenessMillis[:], Counts: c.buckets[:], Millis: (c.micros + 999) / 1000}
+}
 
 func (c *latenessCount) addAll(o *latenessCount) {
 	for i, n := range o.buckets {
@@ -42,8 +41,6 @@ func (c *latenessCount) addAll(o *latenessCount) {
 // Observe per message would cost more than firing it.
 type latenessHistogram struct {
 	desc     *prometheus.Desc
-	buckets  [len(latenessMillis) + 1]atomic.Uint64
-	micros   atomic.Int64
 	lastHour lastHour
 }
 
@@ -52,15 +49,7 @@ func newLatenessHistogram() *latenessHistogram {
 		"How long after its deadline an expired message left its queue. Messages that a consumer held past their deadlines are not counted.", nil, nil)}
 }
 
-func (h *latenessHistogram) merge(c *latenessCount) {
-	for i, n := range c.buckets {
-		if n > 0 {
-			h.buckets[i].Add(n)
-		}
-	}
-	h.micros.Add(c.micros)
-	h.lastHour.add(time.Now(), c)
-}
+func (h *latenessHistogram) merge(c *latenessCount) { h.lastHour.add(time.Now(), c) }
 
 // Describe implements prometheus.Collector.
 func (h *latenessHistogram) Describe(out chan<- *prometheus.Desc) { out <- h.desc }
@@ -68,14 +57,14 @@ func (h *latenessHistogram) Describe(out chan<- *prometheus.Desc) { out <- h.des
 // Collect implements prometheus.Collector.
 func (h *latenessHistogram) Collect(out chan<- prometheus.Metric) {
 	cumulative := make(map[float64]uint64, len(latenessMillis))
-	var count uint64
-	for i := range h.buckets {
-		count += h.buckets[i].Load()
+	total, count := h.lastHour.sum(), uint64(0)
+	for i, n := range total.buckets {
+		count += n
 		if i < len(latenessMillis) {
 			cumulative[float64(latenessMillis[i])/1000] = count
 		}
 	}
-	out <- prometheus.MustNewConstHistogram(h.desc, count, float64(h.micros.Load())/1e6, cumulative)
+	out <- prometheus.MustNewConstHistogram(h.desc, count, float64(total.micros)/1e6, cumulative)
 }
 
 // Lateness is how late messages expired, since the monitor was made.
@@ -125,10 +114,6 @@ func (l *Lateness) IsLate(bucket int) bool {
 
 // Lateness returns how late messages expired. Safe for concurrent use.
 func (m *Monitor) Lateness() Lateness {
-	h := m.metrics.lateness
-	l := Lateness{UpTo: latenessMillis[:], Counts: make([]uint64, len(h.buckets)), Millis: (&latenessCount{micros: h.micros.Load()}).millis()}
-	for i := range h.buckets {
-		l.Counts[i] = h.buckets[i].Load()
-	}
-	return l
+	total := m.metrics.lateness.lastHour.sum()
+	return total.lateness()
 }
