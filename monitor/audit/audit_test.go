@@ -309,9 +309,6 @@ func TestHandler(t *testing.T) {
 		assert.Equal(t, http.StatusBadRequest, w.Code, query)
 		assert.Contains(t, w.Body.String(), reason)
 	}
-	w := httptest.NewRecorder()
-	l.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/audit", nil))
-	assert.Equal(t, http.StatusMethodNotAllowed, w.Code)
 }
 
 // deadlined records until when an answer may be written.

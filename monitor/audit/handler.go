@@ -24,14 +24,9 @@ const (
 // value is answered with 400 and {"error","reason"}.
 func (l *Log) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			refuse(w, http.StatusMethodNotAllowed, "method_not_allowed", "only GET and HEAD")
-			return
-		}
 		q, format, err := parseQuery(r.URL.Query())
 		if err != nil {
-			refuse(w, http.StatusBadRequest, "bad_request", err.Error())
+			refuse(w, err.Error())
 			return
 		}
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(exportTime)) // a writer without deadlines needs none
@@ -58,10 +53,10 @@ func attach(w http.ResponseWriter, kind, name string) {
 	w.Header().Set("Content-Disposition", "attachment; filename="+name)
 }
 
-func refuse(w http.ResponseWriter, status int, code, reason string) {
+func refuse(w http.ResponseWriter, reason string) {
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	fmt.Fprintf(w, `{"error":%q,"reason":%s}`, code, appendString(nil, reason))
+	w.WriteHeader(http.StatusBadRequest)
+	fmt.Fprintf(w, `{"error":"bad_request","reason":%s}`, appendString(nil, reason))
 }
 
 var knownParameters = []string{
