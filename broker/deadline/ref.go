@@ -59,12 +59,6 @@ const (
 	NotDue
 	// Rescheduled: the message has another deadline now, which a Changed event reports.
 	Rescheduled
-	// Asked: the request is on its way to the server that holds the message. The result comes
-	// later, as a Left event and as the record of the expiry. If neither comes, the request
-	// must be repeated.
-	Asked
-	// Failed: the broker could not find out, or could not act. The request must be repeated.
-	Failed
 	// Busy: somebody else is working on the queue, and the caller did not want to wait. Nothing has
 	// happened, and the request must be repeated.
 	Busy
@@ -74,9 +68,9 @@ const (
 )
 
 // String is the outcome as metrics label it: "expired", "gone", "held", "not_due",
-// "rescheduled", "asked", "failed", "busy".
+// "rescheduled", "busy".
 func (o Outcome) String() string {
-	return [Outcomes]string{"expired", "gone", "held", "not_due", "rescheduled", "asked", "failed", "busy"}[o]
+	return [Outcomes]string{"expired", "gone", "held", "not_due", "rescheduled", "busy"}[o]
 }
 
 // Answer is the outcome for one message.

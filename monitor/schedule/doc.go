@@ -31,7 +31,6 @@
 //	     ┌──────────────────────► Expire ──expired, gone──► removed
 //	     └─ in 30 s ◄── held ────────┤
 //	     └─ at its deadline ◄─ not due
-//	     └─ in 1 s ◄── failed ───────┘
 //
 // Without Redis the index fires. With Redis, shadows are claimed 150 ms before their
 // deadlines and wait on the due list, so that a deadline is not late by a round trip. The

@@ -31,7 +31,6 @@ type fakeBroker struct {
 	nextSeq  uint64
 	offset   time.Duration // of its clock from the wall clock
 	slow     int64         // ms by which expiry judges later than Now says
-	failing  bool
 	failures int           // further calls to Expire that panic
 	hang     chan struct{} // Expire waits for it
 	expires  expireStats
@@ -240,8 +239,6 @@ func (b *fakeBroker) Expire(shadows []deadline.Ref, out []deadline.Answer) []dea
 
 func (b *fakeBroker) expire(s deadline.Ref) deadline.Answer {
 	switch m := b.messages[s]; {
-	case b.failing:
-		return deadline.Answer{Outcome: deadline.Failed}
 	case m == nil:
 		return deadline.Answer{Outcome: deadline.Gone}
 	case m.held:

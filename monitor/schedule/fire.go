@@ -24,10 +24,9 @@ const (
 	// rescueAfter is how far past its deadline a shadow must be for the index to
 	// fire in place of a Redis schedule that is up.
 	rescueAfter = 250 * time.Millisecond
-	// retryAfter is when the index asks again after the primary failed to answer.
+	// retryAfter is when the primary is asked again if there was no answer.
 	retryAfter = time.Second
-	// askedAfter is when the primary is asked again about a message that a consumer holds, or for which it has passed the
-	// request on. The primary reports the expiry by itself; this is for a report that got lost.
+	// askedAfter is when the primary is asked again about a message that a consumer holds. The primary reports the expiry by itself; this is for a report that got lost.
 	askedAfter = 30 * time.Second
 )
 
@@ -41,11 +40,10 @@ type firing struct {
 	expired bool             // something of the last batch
 
 	// What became of the batch.
-	done   []deadline.Ref    // expired, gone, or with another deadline
-	held   []scheduler.Later // held, or asked for
+	done   []deadline.Ref // expired, gone, or with another deadline
+	held   []scheduler.Later
 	notDue []scheduler.Later // not due, or put off
-	failed []scheduler.Later
-	busy   []deadline.Ref // their queue was in use
+	busy   []deadline.Ref    // their queue was in use
 }
 
 // fire sleeps until the earliest deadline and asks the primary to expire what is due.
@@ -196,10 +194,10 @@ func (f *firing) record(ctx context.Context, path deadline.Path) error {
 	return f.settle(ctx)
 }
 
-// sortAnswers splits the batch by its answers, and returns how many expired or are being expired. What was
-// not asked for is put off.
+// sortAnswers splits the batch by its answers, and returns how many expired. What was not asked
+// for is put off.
 func (f *firing) sortAnswers() (expired int) {
-	f.done, f.held, f.notDue, f.failed, f.busy = f.done[:0], f.held[:0], f.notDue[:0], f.failed[:0], f.busy[:0]
+	f.done, f.held, f.notDue, f.busy = f.done[:0], f.held[:0], f.notDue[:0], f.busy[:0]
 	nowAt := f.m.primary.Now()
 	for _, s := range f.batch[len(f.results):] {
 		f.notDue = append(f.notDue, scheduler.Later{Ref: s, At: nowAt})
@@ -211,18 +209,16 @@ func (f *firing) sortAnswers() (expired int) {
 		switch r.Outcome {
 		case deadline.Expired, deadline.Gone, deadline.Rescheduled:
 			f.done = append(f.done, s)
-		case deadline.Asked, deadline.Held:
+		case deadline.Held:
 			f.held = append(f.held, scheduler.Later{Ref: s, At: nowAt.Add(askedAfter)})
 		case deadline.NotDue:
 			f.notDue = append(f.notDue, scheduler.Later{Ref: s, At: askAgain(r.At, nowAt)})
 		case deadline.Busy:
 			f.busy = append(f.busy, s)
-		case deadline.Failed:
-			f.failed = append(f.failed, scheduler.Later{Ref: s, At: nowAt.Add(retryAfter)})
 		}
 	}
 	f.m.metrics.countResults(&count)
-	return count[deadline.Expired] + count[deadline.Asked]
+	return count[deadline.Expired]
 }
 
 // askAgain returns when to ask the primary again about a message that is due at an instant:
@@ -235,8 +231,7 @@ func askAgain(dueAt, nowAt deadline.Instant) deadline.Instant {
 }
 
 // settle records in every store what became of the batch. Redis is not written for what is
-// not due, which stays claimed and on the due list, nor for what failed: that comes back
-// from the index, and from Redis when the lease has ended. What waits for its queue stays claimed
+// not due, which stays claimed and on the due list. What waits for its queue stays claimed
 // where it was claimed.
 func (f *firing) settle(ctx context.Context) error {
 	if f.m.redis != nil {
@@ -245,13 +240,7 @@ func (f *firing) settle(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := f.m.index.Settle(ctx, f.done, f.held); err != nil {
-		return fmt.Errorf("schedule: index: %w", err)
-	}
-	if len(f.notDue)+len(f.failed) == 0 {
-		return nil
-	}
-	if err := f.m.index.Settle(ctx, nil, append(f.failed, f.notDue...)); err != nil {
+	if err := f.m.index.Settle(ctx, f.done, append(f.held, f.notDue...)); err != nil {
 		return fmt.Errorf("schedule: index: %w", err)
 	}
 	return nil
@@ -259,18 +248,11 @@ func (f *firing) settle(ctx context.Context) error {
 
 // settleDue takes the batch off the due list, except for what is not due.
 func (f *firing) settleDue(ctx context.Context) error {
-	err := f.m.due.Settle(ctx, f.done, f.notDue)
-	for _, later := range [][]scheduler.Later{f.held, f.failed} {
-		if err != nil || len(later) == 0 {
-			continue
-		}
-		left := make([]deadline.Ref, len(later))
-		for i := range later {
-			left[i] = later[i].Ref
-		}
-		err = f.m.due.Apply(ctx, nil, left)
+	left := f.done
+	for _, held := range f.held {
+		left = append(left, held.Ref)
 	}
-	if err != nil {
+	if err := f.m.due.Settle(ctx, left, f.notDue); err != nil {
 		return fmt.Errorf("schedule: due list: %w", err)
 	}
 	return nil

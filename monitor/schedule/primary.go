@@ -22,9 +22,7 @@ type Primary interface {
 	// It answers from memory, as QueueName and Now do.
 	Track(shadows []deadline.Ref) []deadline.Ref
 	// Expire removes or dead-letters those that are due and ready, and appends one answer for
-	// each to out, in order. It waits neither for dead letters to arrive nor for a network: a
-	// primary whose messages are elsewhere answers Asked. Then Left follows in the feed and
-	// the record on the stream; if neither comes within half a minute, it is asked again.
+	// each to out, in order. It waits neither for dead letters to arrive nor for a network.
 	// path is Eager, Index or Stalled, and is part of the record. Without wait it does not wait
 	// for a queue that somebody else is using either, and answers Busy.
 	Expire(shadows []deadline.Ref, path deadline.Path, wait bool, out []deadline.Answer) []deadline.Answer

@@ -179,21 +179,6 @@ func TestHeldMessageExpiresAtRequeue(t *testing.T) {
 	})
 }
 
-func TestFailedIsTriedAgain(t *testing.T) {
-	eachSchedule(t, func(t *testing.T, _ *fakeRedis, o Options) {
-		b := newFakeBroker(t)
-		b.failing = true
-		o.Primary = b.view()
-		start(t, o)
-		s := b.publish(1, time.Second)
-		time.Sleep(5 * time.Second)
-		b.do(func() { b.failing = false })
-		require.Less(t, b.stats().calls, 12)
-		time.Sleep(2 * time.Second)
-		require.Positive(t, b.lateness(s))
-	})
-}
-
 func TestNotDueWaitsForThePrimary(t *testing.T) {
 	eachSchedule(t, func(t *testing.T, _ *fakeRedis, o Options) {
 		b := newFakeBroker(t)
