@@ -300,5 +300,5 @@ func (h *handle) Scan(ctx context.Context, fn func(page []deadline.Ref) error) e
 
 // Check implements schedule.RedisStore.
 func (h *handle) Check(ctx context.Context) (scheduler.Status, error) {
-	return scheduler.Status{Role: "master"}, h.call(ctx, func() error { return nil })
+	return scheduler.Status{}, h.call(ctx, func() error { return nil })
 }

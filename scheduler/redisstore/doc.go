@@ -50,11 +50,11 @@
 //
 // Rights the Redis user needs, and no more:
 //
-//	resetkeys ~{curfew:* -@all +hello +auth +ping +select +info +time +config|get
+//	resetkeys ~{curfew:* -@all +hello +auth +ping +select +info +time
 //	+zadd +zrem +zrange +zcount +zscore +zscan +get +set +pexpire +eval +evalsha
 //
 // Without INFO, Check does not work, and a restart after which the marks are still there is
-// not noticed. Without CONFIG GET, the persistence may be unknown. Cluster also needs +cluster|slots +cluster|shards +command.
+// not noticed. Cluster also needs +cluster|slots +cluster|shards +command.
 //
 // # Left to others
 //

@@ -200,28 +200,20 @@ func TestCheck(t *testing.T) {
 	s := openOnly(t, Options{URL: server.URL, Now: func() deadline.Instant { return deadline.At(time.Now().Add(-time.Minute)) }})
 	status, err := s.Check(ctx)
 	require.NoError(t, err)
-	require.Regexp(t, `^\d+\.\d+\.\d+$`, status.Version)
-	require.Equal(t, "master", status.Role)
-	require.Equal(t, "noeviction", status.MaxmemoryPolicy)
-	require.Equal(t, "none", status.Persistence)
 	require.InDelta(t, 60_000, status.SkewMillis, 30_000)
 	require.Empty(t, status.Warnings)
 
 	server.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-	server.Do("CONFIG", "SET", "save", "60 1")
 	status, err = s.Check(ctx)
 	require.NoError(t, err)
 	require.Len(t, status.Warnings, 1)
 	require.Contains(t, status.Warnings[0], "noeviction")
-	require.Equal(t, "rdb", status.Persistence)
 
 	server.Do("REPLICAOF", "127.0.0.1", strconv.Itoa(server.Port()))
-	server.Do("ACL", "SETUSER", "default", "-config")
 	status, err = s.Check(ctx)
 	require.NoError(t, err)
 	require.Len(t, status.Warnings, 2)
-	require.Equal(t, "slave", status.Role)
-	require.Equal(t, "unknown", status.Persistence)
+	require.Contains(t, status.Warnings[0], "replica")
 	require.Error(t, s.Apply(ctx, row(1), nil))
 }
 
@@ -229,17 +221,15 @@ func TestCheckOfACluster(t *testing.T) {
 	s := openOnly(t, Options{URL: "redis-cluster://" + testenv.StartRedisCluster(t).Addr})
 	status, err := s.Check(context.Background())
 	require.NoError(t, err)
-	require.Equal(t, "noeviction", status.MaxmemoryPolicy)
 	require.Empty(t, status.Warnings)
 }
 
 func TestWorstOfACluster(t *testing.T) {
-	good := scheduler.Status{Version: "7.0.15", SkewMillis: -9}
-	bad := scheduler.Status{Version: "7.0.14", SkewMillis: 5, Warnings: []string{"a", "b"}}
-	other := scheduler.Status{Version: "7.0.13", Warnings: []string{"b", "c"}}
+	good := scheduler.Status{SkewMillis: -9}
+	bad := scheduler.Status{SkewMillis: 5, Warnings: []string{"a", "b"}}
+	other := scheduler.Status{Warnings: []string{"b", "c"}}
 	for _, all := range [][]scheduler.Status{{good, bad, other}, {bad, other, good}, {bad, good, other}} {
-		status := worst(all)
-		require.Equal(t, "7.0.14", status.Version)
+		status := worse(worse(all[0], all[1]), all[2])
 		require.EqualValues(t, -9, status.SkewMillis)
 		require.ElementsMatch(t, []string{"a", "b", "c"}, status.Warnings)
 	}
