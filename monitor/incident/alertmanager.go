@@ -2,12 +2,8 @@ package incident
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
 )
 
 const (
@@ -38,7 +34,7 @@ type alert struct {
 
 func (n *notice) alert() alert {
 	a := alert{Labels: n.labels(), Annotations: n.annotations(), StartsAt: n.Since.UTC(), GeneratorURL: n.page()}
-	if n.over() {
+	if n.Ended != nil {
 		a.EndsAt = n.Ended.UTC()
 	}
 	return a
@@ -55,24 +51,20 @@ func (m *manager) send(ctx context.Context, n *notice) error {
 	list, known := []alert{}, map[string]bool{}
 	for _, n := range firing { // an Alertmanager knows one alert with the same labels: the first of them is how it is now
 		a := n.alert()
-		if !n.over() {
+		if n.Ended == nil {
 			a.EndsAt = time.Now().Add(expireAfter).UTC()
 		}
 		if labels := format(a.Labels); !known[labels] {
 			known[labels], list = true, append(list, a)
 		}
 	}
-	body, err := json.Marshal(list)
-	if err != nil {
-		return backoff.Permanent(fmt.Errorf("incident: encode: %w", err))
-	}
-	return m.do(ctx, http.MethodPost, body, http.Header{})
+	return m.do(ctx, http.MethodPost, encode(list), http.Header{})
 }
 
 // watchdog is an alert that fires for as long as this process is well. When it stops, something is wrong.
 func watchdog(from source, now time.Time) *notice {
 	return &notice{
 		Incident: Incident{Condition: "watchdog", Alertname: "CurfewWatchdog", Level: Info, Since: now, Runbook: from.runbook("CurfewWatchdog"), Summary: "Deadlines are watched: this alert fires all the time; if it stops, something is wrong"},
-		source:   from, rule: &rule{Rule: Rule{Name: "curfew", Severity: "none"}, everywhere: true}, names: map[string]string{"alertname": "CurfewWatchdog"}, at: now,
+		source:   from, rule: &rule{Rule: Rule{Name: "curfew", Severity: "none"}}, names: map[string]string{"alertname": "CurfewWatchdog"}, at: now,
 	}
 }

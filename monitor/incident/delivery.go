@@ -10,8 +10,7 @@ import (
 
 // delivery hands notifications to the log and to the sinks in force. Safe for concurrent use.
 type delivery struct {
-	log      *logSink
-	zap      *zap.Logger
+	log      *zap.Logger
 	metrics  *metrics
 	exchange Exchange
 	firing   func(sink string) []*notice // what an Alertmanager is sent
@@ -34,7 +33,7 @@ func (d *delivery) run(start func(*outbox) (stop func())) {
 
 // notify hands a to the log and to the sinks of its rule.
 func (d *delivery) notify(a *notice) {
-	d.log.notify(a)
+	d.write(a)
 	for _, o := range d.sinks() {
 		if a.rule.sends(o.name) {
 			o.put(a)
@@ -82,7 +81,7 @@ func (d *delivery) use(list []sinkSettings) {
 	for _, s := range list {
 		n := slices.IndexFunc(ended, func(o *outbox) bool { return o.name == s.name })
 		if n < 0 {
-			o := &outbox{name: s.name, settings: s, sink: d.newSink(s), log: d.zap, counts: d.metrics.of(s.name), arrived: make(chan struct{}, 1)}
+			o := &outbox{name: s.name, settings: s, sink: d.newSink(s), log: d.log, counts: d.metrics.of(s.name), arrived: make(chan struct{}, 1)}
 			if d.start != nil {
 				o.stop = d.start(o)
 			}
@@ -102,7 +101,7 @@ func (d *delivery) use(list []sinkSettings) {
 			o.stop()
 		}
 		if lost := o.status().Queued; lost > 0 {
-			d.zap.Warn("a sink was removed; its queued notifications were dropped", zap.String("sink", o.name), zap.Int("notifications", lost))
+			d.log.Warn("a sink was removed; its queued notifications were dropped", zap.String("sink", o.name), zap.Int("notifications", lost))
 		}
 		d.metrics.queued.DeleteLabelValues(o.name) // its counters stay
 	}

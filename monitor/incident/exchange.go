@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-
-	"github.com/cenkalti/backoff/v5"
 )
 
 // Exchange is where events are published for programs: a topic exchange.
@@ -52,16 +50,18 @@ func (s exchangeSink) send(ctx context.Context, a *notice) error {
 		e.VHost, e.Queue = a.Worst[0].VHost, a.Worst[0].Queue
 		key = strings.Join([]string{key, e.VHost, e.Queue}, ".")
 	}
-	body, err := json.Marshal(e)
-	if err != nil {
-		return backoff.Permanent(fmt.Errorf("incident: encode: %w", err))
-	}
 	id := fmt.Sprintf("%s-%s-%d", a.ID, a.status(), a.at.UnixNano())
-	err = s.exchange.Publish(ctx, Publication{RoutingKey: key[:min(len(key), maxRoutingKey)], ContentType: "application/json", MessageID: id, Body: body})
+	err := s.exchange.Publish(ctx, Publication{RoutingKey: key[:min(len(key), maxRoutingKey)], ContentType: "application/json", MessageID: id, Body: encode(e)})
 	if err != nil {
 		return fmt.Errorf("incident: publish: %w", err)
 	}
 	return nil
+}
+
+// encode is v, of whose types none can fail, as JSON.
+func encode(v any) []byte {
+	text, _ := json.Marshal(v)
+	return text
 }
 
 // maxRoutingKey is AMQP's limit, in bytes.

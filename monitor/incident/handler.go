@@ -89,7 +89,7 @@ func (a *Incidents) Rules() RuleList {
 	for _, r := range a.tracker.view().rules {
 		s := r.Rule
 		s.Lateness = r.lateness.String()
-		if r.everywhere {
+		if r.To == nil {
 			s.To = a.delivery.names()
 		} else if !slices.Contains(s.To, logName) {
 			s.To = append(slices.Clone(s.To), logName)

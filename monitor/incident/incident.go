@@ -2,8 +2,8 @@ package incident
 
 import (
 	"cmp"
+	"crypto/rand"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"net/url"
 	"slices"
@@ -75,16 +75,16 @@ const (
 	maxEntries = 50
 	// memberFor is how long a queue stays in an incident after it was seen last, at least.
 	memberFor = 10 * time.Second
-	// maxLeft is how many of those that have left it are named again when it is over.
-	maxLeft = 1000
+	// maxMembers bounds those that are kept though they are well again, so that they are named when it is over.
+	maxMembers = 1000
 )
 
 // incident is an Incident with what it is tracked by.
 type incident struct {
 	keptIncident
 	of       *Condition
-	members  map[QueueName]Finding // the last of each queue
-	left     map[QueueName]Finding // of the members that are no longer; nil: none
+	members  map[QueueName]Finding // the last of each queue, also of one that is well again
+	present  []Finding             // of those that are not, the worst first; at the end those of before
 	rule     *rule
 	seen     time.Time // when it began, before it was an incident
 	found    time.Time // when any of its members was last found
@@ -115,52 +115,26 @@ func (i *incident) add(f Finding, now time.Time) {
 
 // refresh works out what the incident shows from its members: those that were seen now, or shortly before.
 func (i *incident) refresh(now time.Time) {
-	list := make([]Finding, 0, len(i.members))
+	var present []Finding
+	var toll, lost int64 // of the others
 	for q, f := range i.members {
-		if now.Sub(f.at) > max(i.of.Ends, memberFor) && len(i.members) > 1 {
-			delete(i.members, q)
-			i.leave(f)
+		if now.Sub(f.at) <= max(i.of.Ends, memberFor) {
+			present = append(present, f)
 			continue
 		}
-		list = append(list, f)
+		toll, lost = toll+f.Toll, lost+f.Lost
+		if len(i.members) > maxMembers {
+			delete(i.members, q)
+		}
 	}
 	if i.found.Equal(now) {
 		i.gone, i.restored = time.Time{}, false
 	} else if i.gone.IsZero() {
 		i.gone = now
 	}
-	if i.restored {
-		return
+	if !i.restored && present != nil {
+		i.show(present, toll, lost)
 	}
-	var toll, lost int64 // of the queues that have left it
-	for q, f := range i.left {
-		if _, is := i.members[q]; !is {
-			toll, lost = toll+f.Toll, lost+f.Lost
-		}
-	}
-	i.show(list, toll, lost)
-}
-
-// leave keeps what was found about a member for the end of the incident.
-func (i *incident) leave(f Finding) {
-	if i.left == nil {
-		i.left = make(map[QueueName]Finding)
-	}
-	before, again := i.left[f.QueueName]
-	if again && worstFirst(before, f) > 0 || !again && len(i.left) < maxLeft {
-		i.left[f.QueueName] = f
-	}
-}
-
-// showAll works out what an incident that is over shows: all that it was about.
-func (i *incident) showAll() {
-	if i.left == nil {
-		return
-	}
-	for _, f := range i.members {
-		i.leave(f)
-	}
-	i.show(slices.Collect(maps.Values(i.left)), 0, 0)
 }
 
 // past says what it was, once it is over. What was to be done is left out.
@@ -219,6 +193,7 @@ func (i *incident) show(list []Finding, toll, lost int64) {
 	if i.ToldAt != "" && i.ToldAt.Rank() < s.Level.Rank() {
 		s.Level = i.ToldAt // until it is over: its end goes where its beginning went
 	}
+	i.present = list
 	worst := list[0]
 	s.Toll, s.Lost = max(s.Toll, toll), max(s.Lost, lost)
 	i.worst, i.Who = worst, worst.Who
@@ -294,9 +269,7 @@ func (i *incident) begin(now time.Time) {
 	if i.Cause != "" {
 		i.Labels["cause"] = i.Cause
 	}
-	h := fnv.New64a()
-	_, _ = fmt.Fprint(h, format(i.Labels), i.seen.UnixNano())
-	i.ID = fmt.Sprintf("%012x", h.Sum64()&(1<<48-1))
+	i.ID = strings.ToLower(rand.Text()[:12])
 	i.note(now, "began: "+i.Summary)
 }
 
@@ -325,10 +298,8 @@ func (t *tracker) notice(i *incident, what string, at time.Time) *notice {
 	return &notice{Incident: i.Incident, source: t.source, rule: t.ruleLocked(i), names: i.Labels, worst: i.worst, late: i.late, at: at, what: what}
 }
 
-func (n *notice) over() bool { return n.Ended != nil }
-
 func (n *notice) status() string {
-	if n.over() {
+	if n.Ended != nil {
 		return "resolved"
 	}
 	return "firing"
@@ -341,11 +312,11 @@ func (n *notice) title() string {
 	what := n.Condition
 	if c := ConditionOf(n.Condition); c != nil {
 		what = c.What
-		if n.over() {
+		if n.Ended != nil {
 			what = c.was(&n.Incident)
 		}
 	}
-	if n.over() {
+	if n.Ended != nil {
 		return "Over: " + what
 	}
 	return sentence(n.severity()) + ": " + what

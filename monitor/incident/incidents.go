@@ -60,8 +60,7 @@ func New(o Options) (*Incidents, error) {
 		return nil, err
 	}
 	a.delivery = &delivery{
-		log: &logSink{log: a.log, sent: a.metrics.of(logName).sent}, zap: a.log, metrics: a.metrics,
-		exchange: o.Exchange, firing: func(sink string) []*notice { return a.tracker.firing(sink, o.Stalled != nil && len(o.Stalled()) == 0) },
+		log: a.log, metrics: a.metrics, exchange: o.Exchange, firing: func(sink string) []*notice { return a.tracker.firing(sink, o.Stalled != nil && len(o.Stalled()) == 0) },
 	}
 	if err := a.load(); err != nil {
 		return nil, err
@@ -114,7 +113,7 @@ func (a *Incidents) Run(ctx context.Context) error {
 			a.saveChanges(saveEvery)
 		case <-ctx.Done():
 			for _, n := range a.tracker.untold(time.Now()) {
-				a.delivery.log.notify(n)
+				a.delivery.write(n)
 			}
 			a.saveChanges(0) // until when what is open is known to last
 			return nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -285,5 +286,6 @@ func (k keptIncident) restore(c *Condition) *incident {
 	if len(k.Worst) == 0 {
 		i.add(Finding{Level: k.Level}, time.Now())
 	}
+	i.present = slices.SortedFunc(maps.Values(i.members), worstFirst)
 	return i
 }

@@ -3,18 +3,12 @@ package incident
 import (
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 )
 
-// logSink writes one line per notification, at once.
-type logSink struct {
-	log  *zap.Logger
-	sent prometheus.Counter
-}
-
-func (s *logSink) notify(a *notice) {
-	s.sent.Inc()
+// write logs one line for a notification, at once.
+func (d *delivery) write(a *notice) {
+	d.metrics.of(logName).sent.Inc()
 	fields := []zap.Field{
 		zap.String("event", a.Condition), zap.String("status", a.status()), zap.String("severity", a.severity()), zap.String("incident", a.ID),
 	}
@@ -31,9 +25,9 @@ func (s *logSink) notify(a *notice) {
 	if a.late > 0 {
 		fields = append(fields, zap.Duration("worst_lateness", a.late))
 	}
-	if a.over() {
-		s.log.Info(a.text(), fields...)
+	if a.Ended != nil {
+		d.log.Info(a.text(), fields...)
 	} else {
-		s.log.Warn(a.text(), fields...)
+		d.log.Warn(a.text(), fields...)
 	}
 }

@@ -22,6 +22,7 @@ func newMetrics(r prometheus.Registerer, a *Incidents) (*metrics, error) {
 			return nil, fmt.Errorf("incident: register metric: %w", err)
 		}
 	}
+	m.of(logName) // its series begin with 0, as those of all sinks
 	return m, nil
 }
 

@@ -22,16 +22,15 @@ type Rule struct {
 	Lateness string   `json:"lateness"`           // the least lateness that it notifies of
 }
 
-// rule is a Rule at work.
+// rule is a Rule at work. Its To is nil if it sends to every sink.
 type rule struct {
 	Rule
 	vhost, queue pattern // zero: any
-	everywhere   bool    // to every sink, whatever To has
 	lateness     time.Duration
 }
 
 // everything is the rule of the incidents that no other matches.
-var everything = &rule{Rule: Rule{Name: "default", VHost: "*", Queue: "*", To: []string{}, Count: 1}, everywhere: true}
+var everything = &rule{Rule: Rule{Name: "default", VHost: "*", Queue: "*", Count: 1}}
 
 func (r *rule) matches(i *incident) bool {
 	if r.Events != nil && !slices.Contains(r.Events, i.of.Name) {
@@ -46,7 +45,7 @@ func (r *rule) matches(i *incident) bool {
 }
 
 // sends reports whether a sink gets what the rule matches.
-func (r *rule) sends(sink string) bool { return r.everywhere || slices.Contains(r.To, sink) }
+func (r *rule) sends(sink string) bool { return r.To == nil || slices.Contains(r.To, sink) }
 
 // pattern is a name in which * stands for any text and ? for any one character. Its zero value matches everything.
 type pattern struct{ re *regexp.Regexp }

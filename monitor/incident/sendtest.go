@@ -27,7 +27,7 @@ func (a *Incidents) SendTest(ctx context.Context, sink string) (results TestResu
 	over := *fires
 	over.Ended, over.what = &now, "over"
 	if sink == logName {
-		a.delivery.log.notify(fires)
+		a.delivery.write(fires)
 		results.Sinks[sink] = "ok"
 	}
 	for _, c := range a.delivery.sinks() {

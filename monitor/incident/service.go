@@ -131,7 +131,7 @@ func (s *service) message(a *notice) (text string, params types.Params) {
 		since += ", instance " + a.source.instance
 	}
 	lines := []string{chatMarks.Replace(cut(a.text(), maxSummary)), since}
-	if a.Command != "" && !a.over() {
+	if a.Command != "" && a.Ended == nil {
 		lines = append(lines, chatMarks.Replace(cut(a.Command, maxLink)))
 	}
 	for _, link := range []string{a.page(), a.Runbook} {
@@ -153,12 +153,12 @@ func (s *service) message(a *notice) (text string, params types.Params) {
 	case "pagerduty": // an incident there, which ends with the alert
 		params["severity"], params["source"], params["client"] = a.severity(), cmp.Or(a.source.instance, "curfew"), "Curfew"
 		params["client_url"], params["dedup_key"], params["action"] = a.page(), a.id(), "trigger"
-		if a.over() {
+		if a.Ended != nil {
 			params["action"] = "resolve"
 		}
 	case "opsgenie":
 		params["alias"], params["priority"] = a.id(), priorities[a.severity()]
-		if a.over() {
+		if a.Ended != nil {
 			params["priority"] = "P5"
 		}
 	}

@@ -62,7 +62,7 @@ type ruleFile struct {
 	Events   texts  `yaml:"events"`
 	VHost    string `yaml:"vhost"`
 	Queue    string `yaml:"queue"`
-	To       *texts `yaml:"to"`
+	To       texts  `yaml:"to"`
 	Severity string `yaml:"severity"`
 	Count    string `yaml:"count"`
 	Lateness string `yaml:"lateness"`
@@ -297,9 +297,7 @@ func (r *settingsReader) rule(where, name string, file *ruleFile) {
 			r.refuse(where+".events", "unknown event %q: want one of %s", event, strings.Join(Names(), ", "))
 		}
 	}
-	if file.To != nil {
-		out.everywhere, out.To = false, *file.To
-	}
+	out.To = file.To
 	known := append([]string{logName}, r.sinkNames()...)
 	for _, sink := range out.To {
 		if !slices.Contains(known, sink) {

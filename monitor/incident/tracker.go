@@ -191,7 +191,7 @@ func (t *tracker) becomeLocked(i *incident, c *Condition, f Finding, now time.Ti
 	was, rule := *i, t.ruleLocked(i)
 	t.nameLocked(i, c, f)
 	if next := t.ruleLocked(i); i.ToldAt != "" {
-		if next.everywhere != rule.everywhere || !slices.Equal(next.To, rule.To) {
+		if (next.To == nil) != (rule.To == nil) || !slices.Equal(next.To, rule.To) {
 			*i = was
 			return false
 		}
@@ -244,7 +244,9 @@ func (t *tracker) endLocked(i *incident, now time.Time) []*notice {
 		at, how = slices.MaxFunc([]time.Time{i.Since, i.Until.UTC()}, time.Time.Compare), "over: it ended while Curfew was not running"
 	}
 	i.Ended = &at
-	i.showAll()
+	if !i.restored { // what it shows then is all that is known of it
+		i.show(slices.Collect(maps.Values(i.members)), 0, 0)
+	}
 	i.past()
 	i.note(at, how)
 	t.changed = true
@@ -268,8 +270,8 @@ func (t *tracker) ruleLocked(i *incident) *rule {
 
 // maintainedLocked reports whether windows cover every queue of an incident, or the incident itself if it has no queue.
 func (t *tracker) maintainedLocked(i *incident, now time.Time) bool {
-	for q := range i.members {
-		if !slices.ContainsFunc(t.windows, func(w Window) bool { return w.covers(i.of.Name, q, now) }) {
+	for _, f := range i.present {
+		if !slices.ContainsFunc(t.windows, func(w Window) bool { return w.covers(i.of.Name, f.QueueName, now) }) {
 			return false
 		}
 	}
@@ -287,7 +289,7 @@ func (t *tracker) openLocked() ([]Incident, map[QueueName]Concern) {
 	list, queues, place := make([]Incident, len(open)), map[QueueName]Concern{}, 0
 	for n, i := range open {
 		list[n] = i.Incident
-		for _, f := range slices.SortedFunc(maps.Values(i.members), worstFirst) {
+		for _, f := range i.present {
 			if f.QueueName == i.worst.QueueName { // the sentence is about it
 				f.Level = i.Level
 			}

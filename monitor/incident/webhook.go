@@ -5,13 +5,9 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
 )
 
 // webhook posts notifications in the format of Alertmanager's webhook receiver,
@@ -49,10 +45,7 @@ const (
 
 // send posts a once, signed if there is a secret.
 func (w *webhook) send(ctx context.Context, a *notice) error {
-	body, err := json.Marshal(a.message())
-	if err != nil {
-		return backoff.Permanent(fmt.Errorf("incident: encode: %w", err))
-	}
+	body := encode(a.message())
 	header := http.Header{}
 	if w.secret != "" {
 		stamp := strconv.FormatInt(time.Now().Unix(), 10)
