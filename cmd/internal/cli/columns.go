@@ -60,8 +60,8 @@ func newColumn(heading string, i int, rows [][]string) column {
 }
 
 // legible is the width down to which columns are cut before others are left out, enough for most names of queues, and least the width after that.
-// narrow is the least width for which lines are wrapped.
-const legible, least, narrow = 36, 6, 20
+// narrow is the least width for which lines are wrapped, and wide the least at which they stand on the right of the other columns.
+const legible, least, narrow, wide = 36, 6, 20, 60
 
 // fit makes columns narrow enough for a terminal: it cuts the widest to what is legible, leaves out the optional ones, the last
 // first, cuts further, and in the end leaves out the last columns. A column that must be whole stays; the last one is wrapped, and the others leave it
@@ -90,18 +90,23 @@ func fit(columns []column, width int) []column {
 	return columns
 }
 
-// wrap breaks the lines of the last column if it must be whole and a terminal has no room for it.
+// wrap breaks the lines of the last column if it must be whole and a terminal has no room for it. Where little is left by the other columns, they begin
+// below these.
 func wrap(columns []column, width int) {
 	last := &columns[len(columns)-1]
 	start := 0
 	for _, c := range columns[:len(columns)-1] {
 		start += c.width + len(gap)
 	}
-	if !last.whole || width-start < narrow {
+	if !last.whole || width < narrow {
 		return
 	}
 	for i, text := range last.cells {
-		last.cells[i] = strings.ReplaceAll(fold(text, width-start), "\n", "\n"+strings.Repeat(" ", start))
+		above, from := "", start
+		if width-start < wide && runewidth.StringWidth(text) > width-start {
+			above, from = "\n"+gap, len(gap)
+		}
+		last.cells[i] = above + strings.ReplaceAll(fold(text, width-from), "\n", "\n"+strings.Repeat(" ", from))
 	}
 }
 

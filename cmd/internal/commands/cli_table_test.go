@@ -3,8 +3,11 @@
 package commands
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -19,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"curfew/cmd/internal/node"
+	"curfew/monitor/incident"
 )
 
 // onTerminal runs a command on a terminal of 80 columns, and returns what that shows, and what the command prints to stderr.
@@ -79,7 +83,7 @@ func TestListsFitATerminal(t *testing.T) {
 		"channels":     {`CHANNEL +(USER +)?STATE`, ` \(1\) `},
 		"consumers":    {"QUEUE +CLIENT +UNACKED +OLDEST +PAST"},
 		"audit search": {"AT +WHAT +QUEUE +MESSAGE-ID +LATE .*OUTCOME +TO", `s ago +expired +orders +m\d .*dead_lettered +orders.dead\n`},
-		"policy list":  {`"message-ttl":86400000`, `"overflow":"reject-\s+publish"`},
+		"policy list":  {`"message-ttl":86400000`, `"overflow":"reject-\s*publish"`},
 		"status":       {"2 dead|3 dead letters"},
 	}
 	for _, words := range listCommands() {
@@ -98,4 +102,53 @@ func TestListsFitATerminal(t *testing.T) {
 		delete(shows, name)
 	}
 	assert.Empty(t, shows, "no such commands")
+}
+
+// TestFiveIncidentsOnOneScreen: the list fits 24 lines of 80 columns and names the command that says what to do, with advice that can be copied.
+func TestFiveIncidentsOnOneScreen(t *testing.T) {
+	const advice = "curfew queue declare orders.payment.captures.dead --vhost shop && curfew policy set keep-expired-orders.payment.captures '^orders\\.payment\\.captures$' '{\"dead-letter-exchange\":\"\"}' --apply-to queues"
+	var all incident.Overview
+	for i := range 5 {
+		losing := time.Now().Add(-time.Minute)
+		all.Incidents = append(all.Incidents, incident.Incident{
+			ID: fmt.Sprintf("3f9a01c2b47%d", i), Condition: "deadline_missed", Level: incident.Critical, Since: time.Now().Add(-7 * time.Minute), Losing: &losing, Queues: 31,
+			Summary: "Messages expire unconsumed: orders.payment.captures (vhost shop): 1,234 messages lost (expired); 300 messages at risk: nobody consumes, the first expires in 3 s; and 30 more queues, 5,000 in all",
+			Do:      "Add consumers or make them faster, or give messages more time. To keep what expires in orders.payment.captures from now on: `" + advice + "`",
+			Command: "curfew queue show orders.payment.captures --vhost shop", Page: "/queue",
+			Worst:   []incident.Affected{{VHost: "shop", Queue: "orders.payment.captures", Text: "1,234 messages lost (expired)"}},
+			History: []incident.Entry{{At: time.Now(), Text: "began: Messages expire unconsumed"}},
+		})
+	}
+	all.Over = []incident.Incident{{ID: "over", Level: incident.Warning, Summary: "Messages were at risk", Ended: &time.Time{}}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		assert.NoError(t, json.NewEncoder(w).Encode(all))
+	}))
+	defer server.Close()
+	run := func(args ...string) (string, string, int) {
+		text, hint, code := onTerminal(t, append(args, "--url", server.URL, "--color", "never")...)
+		for line := range strings.Lines(text) {
+			assert.True(t, ansi.StringWidth(strings.TrimSuffix(line, "\n")) <= 80 || strings.Contains(line, "'{") || args[len(args)-1] == "json", line)
+		}
+		return text, hint, code
+	}
+
+	text, hint, code := run("incident", "ls")
+	require.Zero(t, code)
+	assert.LessOrEqual(t, strings.Count(text+hint, "\n"), 24, text)
+	assert.Equal(t, "curfew incident show says what to do about each\n", hint)
+
+	text, _, code = run("incident", "show", "3f9a01c2b472", "over")
+	require.Zero(t, code)
+	for _, want := range []string{`(?m)^3f9a01c2b472  critical, 7m ago, losing messages since .* UTC$`, `(?m)^do  +Add consumers`, "(?m)^see  +curfew queue show orders.payment.captures --vhost shop$",
+		`(?m)^queue  +orders.payment.captures \(vhost shop\): 1,234`, ` UTC +began: `, `(?m)^over  +over, `} {
+		assert.Regexp(t, want, text)
+	}
+	text, _, _ = run("incident", "show")
+	assert.Equal(t, 5, strings.Count(text, "critical, 7m ago"), text)
+	_, errText, code := run("incident", "show", "none")
+	assert.Equal(t, exitNotFound, code)
+	assert.Contains(t, errText, "there is no such incident; curfew incident ls --over lists them")
+	_, hint, _ = run("incident", "ls", "-o", "json")
+	assert.Empty(t, hint)
 }

@@ -5,8 +5,9 @@ import "github.com/spf13/cobra"
 // examples are those of the commands that have none, or one that is made of an operation's
 // fields and is replaced. A test checks each against its command's arguments and flags.
 var examples = map[string]string{
-	"curfew incident":             "curfew incident ls\n  curfew incident rules\n  curfew incident test",
+	"curfew incident":             "curfew incident ls\n  curfew incident show\n  curfew incident rules\n  curfew incident test",
 	"curfew incident ls":          "curfew incident ls --watch",
+	"curfew incident show":        "curfew incident show\n  curfew incident show 3f9a01c2b47d",
 	"curfew incident ack":         "curfew incident ack 3f9a01c2b47d --for 8h --comment 'on it'",
 	"curfew incident maintenance": "curfew incident maintenance --for 2h --queue 'orders*' --comment 'migration of the shop'",
 	"curfew incident rules":       "curfew incident rules --conditions",

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ import (
 func addIncidents(f *cli.Families) {
 	c, a := f.Of("incident")
 	c.Aliases = []string{"incidents", "alert"}
-	c.AddCommand(cli.Watched(incidentListCommand(a)), maintenanceCommand(a), incidentRulesCommand(a), sinkTestCommand(a))
+	c.AddCommand(cli.Watched(incidentListCommand(a)), incidentShowCommand(a), maintenanceCommand(a), incidentRulesCommand(a), sinkTestCommand(a))
 }
 
 // loadIncidents loads the incidents that the environment configures, without a running process.
@@ -68,11 +69,20 @@ func sinkTestCommand(a *cli.API) *cobra.Command {
 		Long: "Send a test, and then its resolution, to each configured sink or to one. No Curfew needs to be\n" +
 			"running: the settings in the environment are used. With --running, the running Curfew sends them, by its own settings.",
 		Args: cli.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			var tested incident.TestResults
 			if running {
-				return testRemotely(cmd, a, sink)
+				err = a.Call(cmd.Context(), http.MethodPost, cli.Path("curfew", "incidents", "test"), incident.TestRequest{Sink: sink}, &tested)
+			} else {
+				tested, err = testSinks(cmd.Context(), sink)
 			}
-			return testSinks(cmd.Context(), cmd.OutOrStdout(), sink)
+			if err != nil {
+				return err
+			}
+			if len(tested.Sinks) == 0 {
+				fmt.Fprintln(cmd.OutOrStdout(), "no sink but the log is configured: set CURFEW_ALERT_URLS, or name a file in CURFEW_ALERTS")
+			}
+			return reportTests(cmd.OutOrStdout(), tested.Sinks)
 		},
 	}
 	cmd.Flags().StringVar(&sink, "sink", "", "only the sink of this name; log always exists")
@@ -82,27 +92,16 @@ func sinkTestCommand(a *cli.API) *cobra.Command {
 
 var errTest = errors.New("a sink does not work")
 
-func testSinks(ctx context.Context, out io.Writer, sink string) error {
+func testSinks(ctx context.Context, sink string) (incident.TestResults, error) {
 	a, err := loadIncidents()
 	if err != nil {
-		return err
+		return incident.TestResults{}, err
 	}
 	tested, err := a.SendTest(ctx, sink)
 	if err != nil {
-		return cli.Usage(err)
+		err = cli.Usage(err)
 	}
-	if len(tested.Sinks) == 0 {
-		fmt.Fprintln(out, "no sink but the log is configured: set CURFEW_ALERT_URLS, or name a file in CURFEW_ALERTS")
-	}
-	return reportTests(out, tested.Sinks)
-}
-
-func testRemotely(cmd *cobra.Command, a *cli.API, sink string) error {
-	var answer incident.TestResults
-	if err := a.Call(cmd.Context(), http.MethodPost, cli.Path("curfew", "incidents", "test"), map[string]string{"sink": sink}, &answer); err != nil {
-		return err
-	}
-	return reportTests(cmd.OutOrStdout(), answer.Sinks)
+	return tested, err
 }
 
 // reportTests writes how the test of each sink went.
@@ -139,7 +138,7 @@ func incidentRulesCommand(a *cli.API) *cobra.Command {
 				return a.Print(cmd.OutOrStdout(), list.Conditions, []string{"CONDITION!", "LEVEL!", "WHAT=", "AFFECTS?", "AFTER?"}, rows)
 			}
 			for _, r := range list.Rules {
-				rows = append(rows, []string{r.Name, orAll(r.Events), r.VHost, r.Queue, strings.Join(r.To, " "), cli.OrDash(r.Severity),
+				rows = append(rows, []string{r.Name, cmp.Or(strings.Join(r.Events, " "), "*"), r.VHost, r.Queue, strings.Join(r.To, " "), cli.OrDash(r.Severity),
 					fmt.Sprintf("%d, %s late", r.Count, r.Lateness)})
 			}
 			return a.Print(cmd.OutOrStdout(), list.Rules, []string{"RULE", "CONDITIONS", "VHOST?", "QUEUE", "TO", "SEVERITY!?", "FROM?"}, rows)
@@ -147,13 +146,6 @@ func incidentRulesCommand(a *cli.API) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&conditions, "conditions", false, "list what can be wrong")
 	return cmd
-}
-
-func orAll(events []string) string {
-	if len(events) == 0 {
-		return "*"
-	}
-	return strings.Join(events, " ")
 }
 
 func incidentListCommand(a *cli.API) *cobra.Command {
@@ -167,46 +159,94 @@ func incidentListCommand(a *cli.API) *cobra.Command {
 			if err := a.Call(cmd.Context(), http.MethodGet, cli.Path("curfew", "incidents"), nil, &all); err != nil {
 				return err
 			}
+			list := all.Incidents
+			if over {
+				list = slices.Concat(list, all.Over)
+			}
 			var rows [][]string
-			for _, i := range all.Incidents {
-				state := string(i.Level)
-				if i.Quiet {
-					state += ", quiet"
+			for _, i := range list {
+				what, worst := i.Summary, incident.Affected{}
+				if i.Ack != nil {
+					what += "; acknowledged by " + i.Ack.By
 				}
-				worst := incident.Affected{}
 				if len(i.Worst) > 0 {
 					worst = i.Worst[0]
 				}
-				rows = append(rows, []string{i.ID, state, a.Time(i.Since), i.Summary + about(&i), worst.VHost, worst.Queue, i.Command})
+				rows = append(rows, []string{i.ID, levelOf(&i), a.Time(i.Since), what, worst.VHost, worst.Queue, i.Command, i.Summary + ". " + i.Do})
 			}
 			for _, w := range all.Windows {
-				rows = append(rows, []string{w.ID, "maintenance", a.Time(w.From), "until " + w.Until.UTC().Format("2006-01-02T15:04:05Z") + ": " + describe(&w), "", "", ""})
+				rows = append(rows, []string{w.ID, "maintenance", a.Time(w.From), "until " + w.Until.UTC().Format("2006-01-02T15:04:05Z") + ": " + describe(&w), "", "", "", ""})
 			}
-			if over {
-				for _, i := range all.Over {
-					rows = append(rows, []string{i.ID, "over", a.Time(i.Since), i.Summary, "", "", ""})
-				}
+			err := a.Print(cmd.OutOrStdout(), all, []string{"ID!", "LEVEL!", "SINCE", "WHAT=", "VHOST~", "QUEUE~", "SEE~", "ABOUT~"}, rows)
+			if _, full := cmd.OutOrStdout().(*cli.Screen); !full && !a.JSON() && len(all.Incidents) > 0 {
+				fmt.Fprintln(cmd.ErrOrStderr(), "curfew incident show says what to do about each")
 			}
-			return a.Print(cmd.OutOrStdout(), all, []string{"ID!", "LEVEL!", "SINCE", "WHAT=", "VHOST~", "QUEUE~", "SEE~"}, rows)
+			return err
 		},
 	}
 	cmd.Flags().BoolVar(&over, "over", false, "also those that are over")
 	return cmd
 }
 
-// about is since when an incident loses messages, and who has taken it over, or the command that shows more and, if that is known, those that end it.
-func about(i *incident.Incident) (text string) {
+func incidentShowCommand(a *cli.API) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show [<incident>...]",
+		Short: "Show what to do about incidents, their queues and what happened; without an ID, about all that are not over",
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			var all incident.Overview
+			if err := a.Call(cmd.Context(), http.MethodGet, cli.Path("curfew", "incidents"), nil, &all); err != nil {
+				return err
+			}
+			list := all.Incidents
+			if len(ids) > 0 {
+				list = slices.DeleteFunc(slices.Concat(list, all.Over), func(i incident.Incident) bool { return !slices.Contains(ids, i.ID) })
+			}
+			if len(list) < len(ids) {
+				return &cli.Error{Status: http.StatusNotFound, Reason: "there is no such incident; curfew incident ls --over lists them"}
+			}
+			rows := [][]string{}
+			for n := range list {
+				rows = append(rows, incidentRows(&list[n], a.Time)...)
+			}
+			return a.Print(cmd.OutOrStdout(), list, []string{"INCIDENT", "WHAT="}, rows)
+		},
+	}
+}
+
+// incidentRows are all that is known of an incident.
+func incidentRows(i *incident.Incident, at func(time.Time) string) (rows [][]string) {
+	add := func(what, value string) {
+		if value != "" {
+			rows = append(rows, []string{what, value})
+		}
+	}
+	state := levelOf(i) + ", " + at(i.Since)
 	if i.Losing != nil {
-		text = "; losing since " + printable.Clock(*i.Losing) + " UTC"
+		state += ", losing messages since " + printable.Clock(*i.Losing) + " UTC"
 	}
-	if i.Ack != nil {
-		return text + "; acknowledged by " + i.Ack.By
+	add(i.ID, state)
+	add("what", i.Summary)
+	add("do", i.Do)
+	add("see", i.Command)
+	add("runbook", i.Runbook)
+	for _, q := range i.Worst {
+		add("queue", incident.QueueName{VHost: q.VHost, Name: q.Queue}.String()+": "+q.Text)
 	}
-	text += "; see `" + i.Command + "`"
-	if strings.Contains(i.Do, "`") {
-		text += ". " + i.Do
+	for _, e := range i.History {
+		add(printable.Clock(e.At)+" UTC", e.Text)
 	}
-	return text
+	return rows
+}
+
+// levelOf is the level of an incident, that it is over, and whether anybody is notified of it.
+func levelOf(i *incident.Incident) string {
+	level := string(i.Level)
+	if i.Ended != nil {
+		level = "over"
+	} else if i.Quiet {
+		level += ", quiet"
+	}
+	return level
 }
 
 // describe returns what a maintenance window covers, who made it and why.

@@ -56,7 +56,7 @@ func TestIncidentCommands(t *testing.T) {
 	all.Incidents = slices.DeleteFunc(all.Incidents, func(i incident.Incident) bool { return slices.Contains(ofTheMachine, i.Condition) })
 	require.Len(t, all.Incidents, 1)
 	id := all.Incidents[0].ID
-	assert.Contains(t, r.ok("incident", "ls"), "see `curfew queue show orders --vhost /`", "so that no line ends within it")
+	assert.Contains(t, r.ok("incident", "show", id), " curfew queue show orders --vhost /\n")
 	r.ok("incident", "ack", id, "--for", "1h", "--comment", "on it")
 	assert.Regexp(t, id+` +critical, quiet .* acknowledged by guest`, r.ok("incident", "ls"))
 	r.ok("incident", "unack", id)
@@ -96,7 +96,7 @@ func TestTheAdviceWorks(t *testing.T) {
 	commands := func(queue, known string) {
 		var list string
 		require.EventuallyWithT(t, func(c *assert.CollectT) {
-			list = r.ok("incident", "ls")
+			list = r.ok("incident", "show")
 			assert.Contains(c, list, known)
 		}, time.Minute, 20*time.Millisecond)
 		_, after, _ := strings.Cut(list, known)
@@ -124,7 +124,7 @@ func TestTheAdviceWorks(t *testing.T) {
 	}
 	shown := r.ok("queue", "show", "it's (a) b")
 	assert.Contains(t, shown, "max-length")
-	require.Eventually(t, func() bool { return !strings.Contains(r.ok("incident", "ls"), "To keep what expires") }, time.Minute, 20*time.Millisecond, "nothing is lost any more")
+	require.Eventually(t, func() bool { return !strings.Contains(r.ok("incident", "show"), "To keep what expires") }, time.Minute, 20*time.Millisecond, "nothing is lost any more")
 
 	_, err = ch.QueueDeclare("own", false, false, true, false, amqp091.Table{"x-curfew-objective": "none expires"})
 	require.NoError(t, err)

@@ -55,7 +55,7 @@ func statusRows(s *node.Status) [][]string {
 		add("!", r)
 	}
 	if len(s.Reasons) > 0 {
-		add("", "each is over some ten seconds after its cause is gone; curfew incident ls says what to do")
+		add("", "each is over some ten seconds after its cause is gone; curfew incident show says what to do")
 	}
 	now := time.Now()
 	if s.Clock != nil {

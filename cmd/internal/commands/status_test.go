@@ -129,7 +129,7 @@ func TestStatusNamesWhatIsParked(t *testing.T) {
 		line := "\n!                Dead letters are parked: curfew.undeliverable (vhost /): " + want + " parked, which had nowhere to go; from typo, whose dead-letter exchange gone does not exist"
 		require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Contains(c, r.status(), line) }, time.Minute, 20*time.Millisecond)
 	}
-	assert.Contains(t, r.ok("incident", "list"), "see `curfew dlq groups curfew.undeliverable --vhost /`")
+	assert.Contains(t, r.ok("incident", "show"), " curfew dlq groups curfew.undeliverable --vhost /\n")
 
 	assert.Contains(t, r.ok("dlq", "list"), "(parked; curfew dlq groups curfew.undeliverable says why)\n")
 	assert.Contains(t, r.exits(exitUsage, "dlq", "list", "typo"), "takes no arguments, got")

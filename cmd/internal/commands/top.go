@@ -94,10 +94,10 @@ func (p *place) below(row map[string]string) *place {
 		return to
 	case queue != "" && vhost != "":
 		to := of(vhost, queue, "", []string{"consumers"}, []string{"queue", "peek"}, []string{"queue", "show"})
-		to.about = row["WHAT"]
+		to.about = row["ABOUT"]
 		return to
 	case row["SEE"] != "":
-		return &place{title: row["ID"], about: row["WHAT"], commands: [][]string{strings.Fields(row["SEE"])[1:]}}
+		return &place{title: row["ID"], about: row["ABOUT"], commands: [][]string{strings.Fields(row["SEE"])[1:]}}
 	}
 	return nil
 }
