@@ -43,7 +43,7 @@ IN_PROCESS = ^Test(Login|RefusedLoginOnTheWire|Permissions|WhatEndsConnections|L
 PRIVILEGED = ^Test(Amqp091Own|AzureOwn|DiskFull|DiskFails|DiskStandsStill|SuspendedWhileDown|AbsoluteTimesAfterAWrongClock|DebInstalled|RpmInstalled|Newcomer)$$
 
 # Tests of packages that compute for long and start few goroutines, or measure memory or the processor: the race detector takes most of
-# their time and sees the same code in their neighbours. Of the crash points it sees every eighth.
+# their time and sees the same code in their neighbours. Of the crashes and shortages of the store it sees some.
 LONG = ^Test(LookAtTheCeilings|TornTailAtEveryByte|KilledReplay|ManyLetters|CausesOfManyLettersMoveThem|HostileBodies|PredictionsComeTrue|TreeLikeASet|ATTLThatWasRaised|DeadlinesByAnotherClock|MixedTTLsExpireInTimeAndTheRestStaysInOrder|GenerationsKeepTheOrder|EqualMessagesAfterOthersWereConsumed)$$
 
 .DEFAULT_GOAL := help
@@ -105,7 +105,7 @@ test: deps $(LINT) $(SUM) ## everything, with the race detector, against real Re
 	$(call RELEASED_TWICE,-parallel 6 -skip '$(PRIVILEGED)|^TestNeighbour$$',./integration/faults)
 .test-long:
 	$(call RELEASED_TWICE,,$(PURE))
-	$(call RELEASED_TWICE,-run '$(LONG)|^TestCrashAtEveryOperation$$',./broker ./broker/deadletters ./broker/store ./cmd/internal/node ./monitor ./monitor/rabbitmq/keeper ./scheduler)
+	$(call RELEASED_TWICE,-run '$(LONG)|^Test(CrashAtEveryOperation|Crashes|Shortages|ReserveGone|MovesWaitForSpace)$$',./broker ./broker/deadletters ./broker/store ./cmd/internal/node ./monitor ./monitor/rabbitmq/keeper ./scheduler)
 	$(SCHEDULED)
 .test-quietly:
 	$(call RELEASED_TWICE,-parallel 6 -skip '$(IN_PROCESS)|$(PRIVILEGED)',./integration)

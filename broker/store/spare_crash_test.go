@@ -103,7 +103,7 @@ func TestShortages(t *testing.T) {
 	places := disk.places
 	require.Greater(t, places, 20)
 	step := 1
-	if testing.Short() {
+	if onlySome() {
 		step = 5
 	}
 	for _, short := range shortages {
@@ -262,7 +262,7 @@ func TestReserveGone(t *testing.T) {
 	full = full.afterCrash(l.rng, 1)
 	full.space = full.used()
 	emptied, step := 0, 1
-	if testing.Short() {
+	if onlySome() {
 		step = 5
 	}
 	at := 0
@@ -300,7 +300,7 @@ func TestReserveGone(t *testing.T) {
 // the machine crashes meanwhile, each of them is in one of the two queues.
 func TestMovesWaitForSpace(t *testing.T) {
 	step := 3
-	if testing.Short() {
+	if onlySome() {
 		step = 20
 	}
 	at := 0

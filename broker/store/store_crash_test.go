@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 
@@ -14,6 +15,10 @@ import (
 )
 
 var crashSeed = flag.Uint64("seed", 0, "run the crash test with this seed only")
+
+// onlySome reports whether the tests that crash, or run out of something, at many places try only some of them: with -short, and where
+// CRASH_POINTS is "some", as beside the race detector.
+func onlySome() bool { return testing.Short() || os.Getenv("CRASH_POINTS") == "some" }
 
 // tinyRoom is soon used up.
 const tinyRoom = 2 << 10
@@ -528,7 +533,7 @@ func sameMessages(a, b map[place]queuedMessage) bool {
 // not synced is lost, kept, or kept in part.
 func TestCrashes(t *testing.T) {
 	seeds := uint64(300)
-	if testing.Short() {
+	if onlySome() {
 		seeds = 50
 	}
 	first := uint64(1)
