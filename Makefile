@@ -44,7 +44,7 @@ PRIVILEGED = ^Test(Amqp091Own|AzureOwn|DiskFull|DiskFails|DiskStandsStill|Suspen
 
 # Tests of packages that compute for long and start few goroutines, or measure memory or the processor: the race detector takes most of
 # their time and sees the same code in their neighbours. Of the crashes and shortages of the store it sees some.
-LONG = ^Test(LookAtTheCeilings|TornTailAtEveryByte|KilledReplay|ManyLetters|CausesOfManyLettersMoveThem|HostileBodies|PredictionsComeTrue|TreeLikeASet|ATTLThatWasRaised|DeadlinesByAnotherClock|MixedTTLsExpireInTimeAndTheRestStaysInOrder|GenerationsKeepTheOrder|EqualMessagesAfterOthersWereConsumed)$$
+LONG = ^Test(LookAtTheCeilings|TornTailAtEveryByte|KilledReplay|ManyLetters|CausesOfManyLettersMoveThem|HostileBodies|PredictionsComeTrue|TreeLikeASet|ATTLThatWasRaised|DeadlinesByAnotherClock|MixedTTLsExpireInTimeAndTheRestStaysInOrder|GenerationsKeepTheOrder|EqualMessagesAfterOthersWereConsumed|MessagesThatDoNotExpireCostFewReturns|ParkedLettersStand|AHealthyNight)$$
 
 .DEFAULT_GOAL := help
 .PHONY: .test-quietly .test-rest .test-broker .test-simulation .test-units .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long help build run demo check lint test test-privileged test-rabbitmq4 deps fuzz soak bench docs microbench image rabbitmq-plugin release release-check set-version clean
@@ -105,7 +105,7 @@ test: deps $(LINT) $(SUM) ## everything, with the race detector, against real Re
 	$(call RELEASED_TWICE,-parallel 6 -skip '$(PRIVILEGED)|^TestNeighbour$$',./integration/faults)
 .test-long:
 	$(call RELEASED_TWICE,,$(PURE))
-	$(call RELEASED_TWICE,-run '$(LONG)|^Test(CrashAtEveryOperation|Crashes|Shortages|ReserveGone|MovesWaitForSpace)$$',./broker ./broker/deadletters ./broker/store ./cmd/internal/node ./monitor ./monitor/rabbitmq/keeper ./scheduler)
+	$(call RELEASED_TWICE,-run '$(LONG)|^Test(CrashAtEveryOperation|Crashes|Shortages|ReserveGone|MovesWaitForSpace)$$',./broker ./broker/deadletters ./broker/store ./cmd/internal/node ./monitor ./monitor/incident ./monitor/rabbitmq/keeper ./scheduler)
 	$(SCHEDULED)
 .test-quietly:
 	$(call RELEASED_TWICE,-parallel 6 -skip '$(IN_PROCESS)|$(PRIVILEGED)',./integration)
