@@ -13,6 +13,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
 
@@ -58,7 +59,7 @@ func DraftOf(b *broker.Broker, q *broker.Queue, seq queue.Seq) (d Draft, ok bool
 	if plain, ok := plainText(p.ContentEncoding, m.Body); ok {
 		d.Body, d.Unpacked = plain, true
 	}
-	d.Properties, err = json.MarshalIndent(propertyMap{p}, "", "  ")
+	d.Properties, err = policy.FormatJSON(propertyMap{p}, "  ")
 	return d, true, err
 }
 

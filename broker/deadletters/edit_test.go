@@ -83,12 +83,13 @@ func TestResendOfDeflated(t *testing.T) {
 // TestDraftOfWhatNeverDied goes to where it came from; one that a consumer holds stays with the consumer.
 func TestDraftOfWhatNeverDied(t *testing.T) {
 	d := newDesk(t)
-	d.publish("", "dlq", "m", amqp.Properties{})
+	d.publish("", "dlq", "m", amqp.Properties{Headers: amqp.Table{"html": "<a>&b"}, Has: amqp.HasHeaders})
 	seq := d.queued(d.dlq)[0].Seq
 	draft, ok, err := deadletters.DraftOf(d.b, d.dlq, seq)
 	require.NoError(t, err)
 	require.True(t, ok)
 	assert.Equal(t, "dlq", draft.RoutingKey)
+	assert.Contains(t, string(draft.Properties), `"<a>&b"`, "as it was typed")
 	left, err := deadletters.Resend(d.b, d.p, d.dlq, seq, &draft)
 	require.NoError(t, err)
 	assert.Equal(t, deadletters.SkippedBack, left)

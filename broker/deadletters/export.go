@@ -12,6 +12,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
 
@@ -73,7 +74,7 @@ func (m propertyMap) MarshalJSON() ([]byte, error) {
 			o["headers_raw"] = amqp.AppendTable(nil, m.Headers)
 		}
 	}
-	return json.Marshal(o)
+	return policy.FormatJSON(o, "")
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -126,7 +127,7 @@ type shortText string
 
 func (t shortText) MarshalJSON() ([]byte, error) {
 	if utf8.ValidString(string(t)) {
-		return json.Marshal(string(t))
+		return policy.FormatJSON(string(t), "")
 	}
 	return json.Marshal(map[string][]byte{"base64": []byte(t)})
 }

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"curfew/broker/amqp"
+	"curfew/broker/policy"
 )
 
 // typed is a field value in JSON. Types that JSON has are plain: a longstr, a bool, a long, a double with a point or an exponent, void as null. Any
@@ -54,7 +55,7 @@ func (t typed) MarshalJSON() ([]byte, error) {
 		return json.Marshal(x)
 	case string:
 		if utf8.ValidString(x) {
-			return json.Marshal(x)
+			return policy.FormatJSON(x, "")
 		}
 		name, v = longstrCoded, []byte(x)
 	case float32:
@@ -75,7 +76,7 @@ func (t typed) MarshalJSON() ([]byte, error) {
 		}
 		v = list
 	}
-	return json.Marshal(map[string]any{name: v})
+	return policy.FormatJSON(map[string]any{name: v}, "")
 }
 
 // number returns a float as JSON, or as text if JSON has no such number.

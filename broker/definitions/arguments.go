@@ -38,7 +38,7 @@ func (a *Arguments) UnmarshalJSON(b []byte) error {
 }
 
 // MarshalJSON never writes null.
-func (a Arguments) MarshalJSON() ([]byte, error) { return json.Marshal(JSONOf(amqp.Table(a))) }
+func (a Arguments) MarshalJSON() ([]byte, error) { return policy.FormatJSON(JSONOf(amqp.Table(a)), "") }
 
 func fromJSON(v any) any {
 	switch v := v.(type) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -38,6 +39,24 @@ func exported(t *testing.T, b *broker.Broker) string {
 	text, err := Export(b, Version{"4.1.0", "Curfew", "1"}).Marshal()
 	require.NoError(t, err)
 	return string(text)
+}
+
+// TestTypedCharacters: patterns, arguments and tags are exported as they were typed, and read again.
+func TestTypedCharacters(t *testing.T) {
+	const typed = "<a>&b"
+	b := newBroker(t, broker.Options{})
+	vh, _ := b.VHost("/")
+	_, err := vh.Policies.Set(policy.User, policy.Policy{Name: "p", Pattern: typed, Definition: policy.Definition{"dead-letter-exchange": typed}})
+	require.NoError(t, err)
+	_, err = vh.Queues.Declare(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-note": typed}})
+	require.NoError(t, err)
+	text := exported(t, b)
+	assert.NotContains(t, text, `\u00`)
+	assert.Equal(t, 3, strings.Count(text, typed), text)
+	again := newBroker(t, broker.Options{})
+	_, err = Import(t.Context(), again, parse(t, text), Options{})
+	require.NoError(t, err)
+	assert.Equal(t, text, exported(t, again))
 }
 
 // TestImportOfRabbitMQsExports reads exports of RabbitMQ 3.10.8, by management API and by

@@ -146,7 +146,7 @@ func (p *Policy) UnmarshalJSON(b []byte) error {
 }
 
 // MarshalJSON writes the policy with RabbitMQ's fields.
-func (p Policy) MarshalJSON() ([]byte, error) { return json.Marshal(p.fields) }
+func (p Policy) MarshalJSON() ([]byte, error) { return policy.FormatJSON(p.fields, "") }
 
 func makePolicy(vhost string, p *policy.Policy) Policy {
 	return Policy{VHost: vhost, Name: p.Name, fields: map[string]any{
@@ -166,7 +166,7 @@ func (w *words) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*[]string)(w))
 }
 
-func (w words) MarshalJSON() ([]byte, error) { return json.Marshal(append([]string{}, w...)) }
+func (w words) MarshalJSON() ([]byte, error) { return policy.FormatJSON(append([]string{}, w...), "") }
 
 // UnmarshalJSON accepts the empty list that Erlang writes for no limits.
 func (u *User) UnmarshalJSON(b []byte) error {

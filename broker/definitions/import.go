@@ -3,7 +3,6 @@ package definitions
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -338,6 +337,6 @@ func errorText(err error) string { return plainError(err).Error() }
 
 // Marshal returns the document for people: indented, with a line end.
 func (d *Document) Marshal() ([]byte, error) {
-	b, err := json.MarshalIndent(d, "", "  ")
+	b, err := policy.FormatJSON(d, "  ")
 	return append(b, '\n'), err
 }

@@ -2,7 +2,6 @@ package operate
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math"
 	"reflect"
@@ -12,6 +11,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"curfew/broker/policy"
 )
 
 // Kind is what a field has.
@@ -279,11 +280,8 @@ func Plain(v any) string {
 	case of.Kind() == reflect.Map && of.Len() == 0:
 		return "{}"
 	case of.Kind() == reflect.Map, of.Type() == reflect.TypeFor[[]any]():
-		var text strings.Builder
-		encoder := json.NewEncoder(&text)
-		encoder.SetEscapeHTML(false)
-		_ = encoder.Encode(v) // it never fails for values that came from JSON
-		return strings.TrimSuffix(text.String(), "\n")
+		text, _ := policy.FormatJSON(v, "") // it never fails for values that came from JSON
+		return string(text)
 	}
 	return fmt.Sprint(v)
 }

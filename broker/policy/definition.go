@@ -39,6 +39,16 @@ func ParseJSON(b []byte) (any, error) {
 	return Whole(v), nil
 }
 
+// FormatJSON writes a value as JSON in which <, > and & are as they were typed, with an indent for each level; "": in one line.
+func FormatJSON(v any, indent string) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", indent)
+	err := encoder.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
 // Whole returns a copy of a JSON value with int64 or float64 for each number.
 func Whole(v any) any {
 	switch v := v.(type) {
