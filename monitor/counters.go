@@ -1,8 +1,8 @@
 package monitor
 
 import (
+	"curfew/broker/deadline"
 	"maps"
-	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,7 +35,7 @@ type counters struct {
 
 // labelsOf returns the labels of a queue.
 func (c *counters) labelsOf(vhost, queue string) (string, string) {
-	labels := [2]string{strings.ToValidUTF8(vhost, "\ufffd"), strings.ToValidUTF8(queue, "\ufffd")} // of an older version a name may be anything
+	labels := [2]string{deadline.Label(vhost), deadline.Label(queue)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, known := c.labels[labels]; !known {

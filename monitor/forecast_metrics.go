@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"cmp"
+	"curfew/broker/deadline"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,7 +43,7 @@ func (x forecastMetrics) Collect(out chan<- prometheus.Metric) {
 			continue
 		}
 		if queues++; queues <= maxRiskSeries {
-			out <- prometheus.MustNewConstMetric(queueRiskDesc, prometheus.GaugeValue, float64(f.AtRisk), f.VHost, f.Queue)
+			out <- prometheus.MustNewConstMetric(queueRiskDesc, prometheus.GaugeValue, float64(f.AtRisk), deadline.Label(f.VHost), deadline.Label(f.Queue))
 		}
 	}
 	out <- prometheus.MustNewConstMetric(atRiskDesc, prometheus.GaugeValue, float64(atRisk))

@@ -2,6 +2,8 @@ package deadline
 
 import (
 	"slices"
+	"strconv"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -9,6 +11,14 @@ import (
 // Metrics takes what a prometheus.Collector reads for a scrape, with the name and the help of each metric next to its value. Labels are
 // names and values in turn.
 type Metrics chan<- prometheus.Metric
+
+// Label is a name as the value of a label. Prometheus takes only UTF-8, and a name that an older version has saved may be anything: that one is quoted.
+func Label(name string) string {
+	if utf8.ValidString(name) {
+		return name
+	}
+	return strconv.QuoteToASCII(name)
+}
 
 // Gauge adds a value that may fall.
 func (m Metrics) Gauge(name, help string, v float64, labels ...string) {

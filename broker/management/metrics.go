@@ -11,6 +11,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
+	"curfew/broker/deadline"
 	"curfew/broker/management/rest"
 	"curfew/broker/policy"
 	"curfew/broker/server"
@@ -151,7 +152,7 @@ type sink struct {
 func (s *sink) add(kind prometheus.ValueType, name, help string, v float64, labels ...label) {
 	var names, values []string
 	for _, l := range labels {
-		names, values = append(names, l.name), append(values, l.value)
+		names, values = append(names, l.name), append(values, deadline.Label(l.value))
 	}
 	s.ch <- prometheus.MustNewConstMetric(prometheus.NewDesc(s.prefix+name, help, names, nil), kind, v, values...)
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"curfew/broker/deadline"
 	"curfew/monitor/incident"
 )
 
@@ -29,6 +30,6 @@ func (h heldMessages) Collect(out chan<- prometheus.Metric) {
 		counts[of] += float64(holder.Count)
 	}
 	for of, n := range counts {
-		out <- prometheus.MustNewConstMetric(heldDesc, prometheus.GaugeValue, n, of.VHost, of.Name)
+		out <- prometheus.MustNewConstMetric(heldDesc, prometheus.GaugeValue, n, deadline.Label(of.VHost), deadline.Label(of.Name))
 	}
 }
