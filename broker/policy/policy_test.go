@@ -77,7 +77,7 @@ func TestAcceptedSettings(t *testing.T) {
 	for _, definition := range []string{
 		`{"message-ttl":0}`, `{"message-ttl":400000000000000}`, `{"dead-letter-routing-key":"k"}`, `{"dead-letter-strategy":"at-least-once"}`,
 		`{"queue-mode":"lazy"}`, `{"queue-version":2}`, `{"max-age":"5D"}`, `{"queue-leader-locator":"balanced"}`, `{"queue-master-locator":"min-masters"}`,
-		`{"ha-mode":"all"}`, `{"ha-mode":"nodes","ha-params":["a@b"]}`, `{"delivery-limit":-1}`, `{"consumer-timeout":60000}`,
+		`{"ha-mode":"all"}`, `{"ha-mode":"nodes","ha-params":["a@b"]}`, `{"delivery-limit":-1}`, `{"consumer-timeout":60000}`, `{"consumer-disconnected-timeout":1000,"target-group-size":3}`, `{"stream-filter-size-bytes":16}`,
 		`{"lock-duration":1,"dead-letter-queue":true,"auto-delete-on-idle":1,"max-delivery-count":65535}`, `{"dead-letter-queue":false}`,
 		`{"ha-mode":"exactly","ha-params":2,"ha-sync-mode":"automatic","ha-promote-on-shutdown":"always","ha-promote-on-failure":"always","ha-sync-batch-size":5}`,
 	} {
