@@ -71,27 +71,28 @@ func TestDeathsWithoutARejectionAreBounded(t *testing.T) {
 	chain := func(i int) amqp.Table {
 		return amqp.Table{"x-message-ttl": int32(0), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": fmt.Sprint("q", i+1)}
 	}
-	for i := range 20 {
+	const most = 64 // a ladder of queues as Celery declares it has up to 28
+	for i := range most + 4 {
 		x.queue(fmt.Sprint("q", i), chain(i))
 	}
 	x.publish("", "q0", "m", "", nil)
 	x.forwarded()
 	m, ok := x.get(x.undeliverable(), true)
 	require.True(t, ok)
-	assert.Len(t, m.properties.Headers["x-death"], 17)
-	assert.Equal(t, "q16", m.properties.Headers["x-last-death-queue"])
+	assert.Len(t, m.properties.Headers["x-death"], most+1)
+	assert.Equal(t, fmt.Sprint("q", most), m.properties.Headers["x-last-death-queue"])
 
 	_, err := x.vh.Queues.Delete(nil, "q8", broker.QueueDeletion{})
 	require.NoError(t, err)
 	q := x.queue("q8", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q9"})
-	x.queue("q20", nil)
+	x.queue(fmt.Sprint("q", most+4), nil)
 	x.publish("", "q0", "m", "", nil)
 	x.forwarded()
 	m, ok = x.get(q, false)
 	require.True(t, ok)
 	q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 	x.forwarded()
-	end, err := x.vh.Queues.Get("q20")
+	end, err := x.vh.Queues.Get(fmt.Sprint("q", most+4))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"m"}, x.drain(end), "a rejection starts the count again")
 }

@@ -149,7 +149,7 @@ func (m *model) deadLetterTargets(b *deadLetter) []*modelQueue {
 }
 
 const (
-	maxDeaths = 16
+	maxDeaths = 64
 	maxCopies = 4096
 )
 

@@ -92,8 +92,9 @@ func DiedIn(deaths []any) (names []string) {
 
 const (
 	// maxDeaths is how often in a row a message may be dead-lettered without a rejection
-	// by a consumer. After that it is parked.
-	maxDeaths = 16
+	// by a consumer. After that it is parked. Ladders of queues that make up any delay, as Celery and
+	// NServiceBus declare them, have up to 28 steps.
+	maxDeaths = 64
 	// maxCopies is how many copies dead-lettering may make of one message in all. After
 	// that, copies that would be copied again are parked. The copies that the first death
 	// makes are counted, but not limited.
