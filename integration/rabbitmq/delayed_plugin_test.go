@@ -88,6 +88,59 @@ func TestDelayedPlugin(t *testing.T) {
 	}
 }
 
+// TestDelayedMessagesWithoutAQueue: what is due and leads nowhere holds up nothing, and is kept: by the plugin of deploy/rabbitmq/delayed as well as by
+// rewritten definitions. Where an operator has made a delay queue without such a way out, Curfew says that messages stay.
+func TestDelayedMessagesWithoutAQueue(t *testing.T) {
+	t.Parallel()
+	n := sharedNode(t)
+	d := declareDelays(t, n)
+	exchanges := []string{"foo"}
+	check(t, d.publish.QueueUnbind("jobs", "#", "foo.now", nil))
+	check(t, d.publish.QueueBind("jobs", "a.b", "foo.now", false, nil))
+	if family() == queuefacts.Family43 {
+		exchanges = append(exchanges, "old")
+		check(t, d.publish.ExchangeDeclare("old", "x-delayed-message", true, false, false, false, amqp091.Table{"x-delayed-type": "topic"}))
+		check(t, d.publish.QueueBind("jobs", "a.b", "old", false, nil))
+	}
+	check(t, d.publish.ExchangeDeclare("nowhere", "topic", true, false, false, false, nil))
+	_, err := d.publish.QueueDeclare("stuck.delay", true, false, false, false, amqp091.Table{"x-queue-type": "quorum", "x-dead-letter-exchange": "nowhere",
+		"x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"})
+	check(t, err)
+	check(t, d.publish.ExchangeDeclare("stuck", "headers", true, false, false, false, nil))
+	r := startReplica(t, n, d.url, "", "one", "delay:*.delay")
+	eventually(t, answerLimit, "the delay queues to be kept", func() bool { return len(r.keeps()) == len(exchanges)+1 })
+	d.bound()
+	const many = 40 // RabbitMQ has 32 of a queue in flight
+	for i := range many + 1 {
+		for _, exchange := range append(exchanges, "stuck") {
+			key := "not.there"
+			if i == many {
+				key = "a.b"
+			}
+			c, err := d.publish.PublishWithDeferredConfirm(exchange, key, false, false, amqp091.Publishing{DeliveryMode: amqp091.Persistent, MessageId: exchange + strconv.Itoa(i),
+				Headers: amqp091.Table{"x-delay": 300}})
+			check(t, err)
+			require.True(t, c.Wait())
+		}
+	}
+	eventually(t, answerLimit, "what has a queue", func() bool { return d.count() == len(exchanges) })
+	for _, exchange := range exchanges {
+		eventually(t, answerLimit, "what leads nowhere", func() bool {
+			q, err := d.publish.QueueDeclarePassive(exchange+".undelivered", true, false, false, false, nil)
+			check(t, err)
+			return q.Messages == many
+		})
+	}
+	eventually(t, 4*time.Minute, "the queue whose messages stay to be told", func() bool {
+		told := r.queue("stuck.delay").Troubles
+		return len(told) == 1 && told[0].Name == "undelivered" && strings.HasPrefix(told[0].Reason, "41 messages that were due are not delivered")
+	})
+	require.Zero(t, r.queue("stuck.delay").Aside)
+	for _, exchange := range exchanges {
+		require.Empty(t, r.queue(exchange+".delay").Troubles)
+	}
+}
+
 // TestDelayedPluginImported: definitions of the old plugin are imported as they are. The delay queue, if it is deleted, is made again, so that nothing
 // goes out early.
 func TestDelayedPluginImported(t *testing.T) {

@@ -292,6 +292,12 @@ func TestRetryOfADeletedQueue(t *testing.T) {
 	_, err := r.ch.QueueDelete("jobs", false, false, false)
 	check(t, err)
 	eventually(t, answerLimit, "it to be discarded", func() bool { return c.queue(waitsIn("jobs")).Held == 0 })
+	if family() != queuefacts.Family3 {
+		eventually(t, 2*time.Minute, "it to be told", func() bool {
+			told := c.queue(waitsIn("jobs")).Troubles
+			return len(told) > 0 && told[0].Name == "undelivered" && strings.Contains(told[0].Reason, "are in retry.undelivered")
+		})
+	}
 	_, err = r.ch.QueueDeclare("jobs", true, false, false, false, amqp091.Table{"x-queue-type": "quorum"})
 	check(t, err)
 	end(c.cmd)

@@ -63,6 +63,7 @@ type queue struct {
 	end        context.CancelFunc      // ends the keeper; another one follows unless stop was called
 	yielding   bool                    // the keeper ends so that another Curfew can take the queue
 	stranded   stranded
+	stuck      undelivered
 	sharedWith string    // another Curfew that consumes from it
 	sharedAt   time.Time // since when
 

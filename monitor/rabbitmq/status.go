@@ -222,7 +222,7 @@ func (q *queue) describeLocked(row *Queue) {
 		if row.Engine, row.AsideKnown = delayed.Engine(); row.Engine != "hold" {
 			row.Aside = -1
 			if found := q.p.inventory.Queue(q.name); found != nil {
-				row.Aside = found.Delayed
+				row.Aside = max(-1, found.Delayed-found.Discarded)
 			}
 		}
 	}
@@ -238,6 +238,15 @@ func (q *queue) troublesOf(k *delay.Keeper) []delay.Trouble {
 	if q.facts.Others == keeper.Present {
 		all = append(all, delay.Trouble{Name: "consumers", Since: q.p.lookedAt.UnixMilli(),
 			Reason: "Another application consumes from it, and gets messages that are not due. Have it consume from a queue that is bound to the dead-letter exchange."})
+	}
+	lost := q.p.inventory.Queue(strings.TrimSuffix(q.name, cluster.DelaySuffix) + cluster.UndeliveredSuffix)
+	if lost != nil && q.rule.Mode == cluster.Retry && lost.Ready+lost.Discarded > 0 {
+		all = append(all, delay.Trouble{Name: "undelivered", Since: q.p.lookedAt.UnixMilli(), Reason: fmt.Sprintf("%d messages that were to come back have no work queue any more "+
+			"and are in %s. Declare the queue again, and they come back within four minutes; or purge them there.", lost.Ready+lost.Discarded, lost.Name)})
+	}
+	if n := q.stuck.messages(); n > 0 {
+		all = append(all, delay.Trouble{Name: "undelivered", Since: q.stuck.since.UnixMilli(), Reason: fmt.Sprintf("%d messages that were due are not delivered, "+
+			"since no queue takes them: RabbitMQ tries 32 of a queue at a time, and these hold up others. Bind a queue to the dead-letter exchange for every message, or give that an alternate-exchange.", n)})
 	}
 	return all
 }

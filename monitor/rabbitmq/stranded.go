@@ -50,12 +50,13 @@ func (s *stranded) look(q *cluster.Queue, k *keeper.Status, here bool) {
 // lookForStrandedLocked takes in what an inventory says about the queue's messages.
 func (q *queue) lookForStrandedLocked(found *cluster.Queue) {
 	if q.stop == nil || q.keeper == nil {
-		q.stranded = stranded{}
+		q.stranded, q.stuck = stranded{}, undelivered{}
 		return
 	}
 	s := q.keeper.Status()
 	if q.rule.Mode != cluster.Keep {
 		s.Ready = 0 // what is not held then is more than may be, which is told
+		q.stuck.look(found.Discarded, s.Counts.Expired)
 	}
 	q.stranded.look(found, &s, q.turn == nil || q.turn.isHeld())
 }
@@ -66,4 +67,35 @@ func (s *stranded) messages() int64 {
 		return 0
 	}
 	return s.least
+}
+
+// undeliveredAfter is how long RabbitMQ may take to deliver one of the messages that a delay queue has discarded: its counts are seconds old.
+const undeliveredAfter = 45 * time.Second
+
+// undelivered watches the messages that a delay queue has discarded. RabbitMQ's at-least-once dead-lettering has 32 of a queue in flight, and those that no
+// queue takes stay there: others may wait behind them for ever.
+type undelivered struct {
+	since time.Time // none has been delivered since then; zero: there are none
+	left  int64     // how many wait
+	gone  int64     // how many were delivered, by the counts of the keeper and of RabbitMQ
+}
+
+// look takes in how many wait, and how many the keeper has discarded since it began.
+func (u *undelivered) look(left int64, discarded uint64) {
+	now := undelivered{time.Now(), left, int64(discarded) - left}
+	switch {
+	case left == 0:
+		now = undelivered{}
+	case !u.since.IsZero() && now.gone <= u.gone: // lower: the keeper is another, or RabbitMQ's count was older
+		now.since = u.since
+	}
+	*u = now
+}
+
+// messages returns how many there are; 0: none, or it is not certain yet.
+func (u *undelivered) messages() int64 {
+	if u.since.IsZero() || time.Since(u.since) < undeliveredAfter {
+		return 0
+	}
+	return u.left
 }

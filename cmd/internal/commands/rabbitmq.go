@@ -175,6 +175,7 @@ func makePlan(cmd *cobra.Command, a *cli.API) (*plan.Plan, error) {
 	inventory.Seen = seen
 	exchanges, bindings, unknown := c.Topology(cmd.Context())
 	p := plan.New(inventory, exchanges, bindings, unknown, watch)
+	p.User = c.Address().User()
 	if len(inventory.Queues) == 0 && len(patterns) > 0 && unknown != nil {
 		p.Notes = append(p.Notes, "patterns such as "+patterns[0]+" match nothing without the management API")
 	}

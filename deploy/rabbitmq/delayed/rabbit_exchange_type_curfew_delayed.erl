@@ -12,6 +12,8 @@
                     {requires, rabbit_registry},
                     {enables, recovery}]}).
 
+-define(UNDELIVERED, 100000). % messages that a queue foo.undelivered keeps, the newest
+
 -export([description/0, serialise_events/0, route/3, validate/1, validate_binding/2, create/2, delete/2, policy_changed/2,
          add_binding/3, remove_bindings/3, assert_args_equivalence/2, info/1, info/2]).
 
@@ -22,11 +24,23 @@ info(_, _) -> [].
 
 %% What was dead-lettered from the delay queue has waited. Publishers cannot set that: RabbitMQ 4 takes no x-death from them.
 route(X, Msg, Opts) ->
-    #resource{name = Waiting} = Queue = delay_queue(X),
-    case waits(Msg) andalso not lists:member(Waiting, mc:death_queue_names(Msg)) of
-        true -> ok = declare(Queue, X), [Queue];
-        false -> route_now(module(X), X, Msg, Opts)
+    #resource{name = Waiting} = Queue = beside(X, <<".delay">>),
+    case lists:member(Waiting, mc:death_queue_names(Msg)) of
+        true -> somewhere(route_now(module(X), X, Msg, Opts), X);
+        false -> case waits(Msg) of
+                     true -> ok = declare(Queue, X), [Queue];
+                     false -> route_now(module(X), X, Msg, Opts)
+                 end
     end.
+
+%% What has waited and leads nowhere would hold up the rest: RabbitMQ has 32 dead letters of a queue in flight until each has arrived.
+somewhere([], X) ->
+    case rabbit_policy:get_arg(<<"alternate-exchange">>, <<"alternate-exchange">>, X) of
+        undefined -> Queue = beside(X, <<".undelivered">>),
+                     try ok = declare(Queue, X, [{<<"x-max-length">>, long, ?UNDELIVERED}]), [Queue] catch _:_ -> [] end;
+        _ -> []
+    end;
+somewhere(Found, _) -> Found.
 
 route_now(rabbit_exchange_type_direct, #exchange{name = Name}, Msg, _) ->
     rabbit_router:match_routing_key(Name, mc:routing_keys(Msg));
@@ -62,19 +76,21 @@ validate(X = #exchange{arguments = Args}) ->
         {_, Type} when is_binary(Type), Type =/= <<"x-delayed-message">> ->
             _ = rabbit_exchange:check_type(Type),
             ok = (module(X)):validate(X),
-            declare(delay_queue(X), X);
+            declare(beside(X, <<".delay">>), X);
         _ ->
             rabbit_misc:protocol_error(precondition_failed, "Invalid argument, 'x-delayed-type' must be an existing exchange type", [])
     end.
 
 %% declare makes the delay queue, unless it is there: an exchange that the old plugin has left has none, and it can be deleted.
-declare(Queue, #exchange{name = #resource{name = Exchange}, options = Options}) ->
-    Args = [{<<"x-queue-type">>, longstr, <<"quorum">>},
-            {<<"x-dead-letter-exchange">>, longstr, Exchange},
-            {<<"x-dead-letter-strategy">>, longstr, <<"at-least-once">>},
-            {<<"x-overflow">>, longstr, <<"reject-publish">>},
-            {<<"x-delivery-limit">>, long, -1},
-            {<<"x-consumer-disconnected-timeout">>, long, 1000}],
+declare(Queue, X = #exchange{name = #resource{name = Exchange}}) ->
+    declare(Queue, X, [{<<"x-dead-letter-exchange">>, longstr, Exchange},
+                       {<<"x-dead-letter-strategy">>, longstr, <<"at-least-once">>},
+                       {<<"x-overflow">>, longstr, <<"reject-publish">>},
+                       {<<"x-delivery-limit">>, long, -1},
+                       {<<"x-consumer-disconnected-timeout">>, long, 1000}]).
+
+declare(Queue, #exchange{options = Options}, More) ->
+    Args = [{<<"x-queue-type">>, longstr, <<"quorum">>} | More],
     case rabbit_amqqueue:exists(Queue) orelse rabbit_amqqueue:declare(Queue, true, false, Args, none, maps:get(user, Options, ?INTERNAL_USER)) of
         true -> ok;
         {Made, _} when Made =:= new; Made =:= existing -> ok;
@@ -84,7 +100,7 @@ declare(Queue, #exchange{name = #resource{name = Exchange}, options = Options}) 
 
 %% Curfew binds the delay queue where it is not for this type; here it reads this text, and knows.
 validate_binding(X, B = #binding{destination = Destination}) ->
-    case delay_queue(X) of
+    case beside(X, <<".delay">>) of
         Destination -> {error, {binding_invalid, "curfew_delayed needs no binding to ~ts", [rabbit_misc:rs(Destination)]}};
         _ -> (module(X)):validate_binding(X, B)
     end.
@@ -96,7 +112,7 @@ add_binding(Serial, X, B) -> (module(X)):add_binding(Serial, X, B).
 remove_bindings(Serial, X, Bs) -> (module(X)):remove_bindings(Serial, X, Bs).
 assert_args_equivalence(X, Args) -> (module(X)):assert_args_equivalence(X, Args).
 
-delay_queue(#exchange{name = Name = #resource{name = Exchange}}) -> Name#resource{kind = queue, name = <<Exchange/binary, ".delay">>}.
+beside(#exchange{name = Name = #resource{name = Exchange}}, End) -> Name#resource{kind = queue, name = <<Exchange/binary, End/binary>>}.
 
 module(#exchange{arguments = Args}) ->
     {_, Type} = rabbit_misc:table_lookup(Args, <<"x-delayed-type">>),

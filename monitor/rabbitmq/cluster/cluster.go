@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"curfew/broker/deadline"
@@ -51,6 +52,7 @@ type Cluster struct {
 	api     *api // nil: there is none
 	name    string
 	log     *zap.Logger
+	listed  atomic.Bool // the management API has once said what queues there are
 
 	mu     sync.Mutex
 	next   int    // the node that the next connection tries first

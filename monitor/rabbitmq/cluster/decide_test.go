@@ -65,7 +65,11 @@ func TestDecide(t *testing.T) {
 		{"max-length-bytes by policy", policy(queuefacts.Quorum, args{"max-length-bytes": int64(10)}), keep, rabbit310, queuefacts.TTLStats{}, Refused, queuefacts.DropsHead},
 		{"reject-publish", with(queuefacts.Classic, args{"x-max-length": int64(10), "x-overflow": "reject-publish"}), keep, rabbit310, queuefacts.TTLStats{}, Refused, queuefacts.RejectsPublish},
 		{"reject-publish-dlx", policy(queuefacts.Classic, args{"max-length": int64(10), "overflow": "reject-publish-dlx"}), keep, rabbit310, queuefacts.TTLStats{}, Refused, queuefacts.RejectsPublish},
-		{"delayed retry", with(queuefacts.Quorum, args{"x-delayed-retry-type": "all"}), keep, rabbit43, queuefacts.TTLStats{}, Refused, queuefacts.DelaysRetries},
+		{"delayed retry", with(queuefacts.Quorum, args{"x-delayed-retry-type": "all", "x-delayed-retry-min": int64(1000)}), keep, rabbit43, queuefacts.TTLStats{}, Refused, queuefacts.DelaysRetries},
+		{"delayed retry without a wait", with(queuefacts.Quorum, args{"x-delayed-retry-type": "all"}), keep, rabbit43, queuefacts.TTLStats{}, Kept, ByRule},
+		{"delayed retry by policy", queue(queuefacts.Quorum, func(q *Queue) {
+			q.Arguments, q.Policy = args{"x-delayed-retry-type": "disabled", "x-delayed-retry-min": int64(1)}, args{"delayed-retry-type": "all"}
+		}), keep, rabbit43, queuefacts.TTLStats{}, Refused, queuefacts.DelaysRetries},
 		{"delayed retry disabled", with(queuefacts.Quorum, args{"x-delayed-retry-type": "disabled"}), keep, rabbit43, queuefacts.TTLStats{}, Kept, ByRule},
 		{"polled now and then", queue(queuefacts.Classic, func(q *Queue) { q.Polled = true }), keep, rabbit310, queuefacts.TTLStats{}, Refused, IsPolled},
 		{"polled long ago", queue(queuefacts.Classic, func(q *Queue) { q.Gets = 1 }), keep, rabbit310, queuefacts.TTLStats{}, Kept, ByRule},
@@ -120,6 +124,24 @@ func TestEffectiveSettings(t *testing.T) {
 	limit, ok = (&Queue{Type: queuefacts.Quorum}).DeliveryLimit(queuefacts.Family40)
 	require.True(t, ok)
 	require.EqualValues(t, 20, limit)
+
+	for _, c := range []struct {
+		argument, policy any
+		want             int64
+		limited          bool
+	}{
+		{int64(5), int64(-1), 5, true}, {int64(-1), int64(7), 7, true}, {nil, int64(-1), 0, false}, {int64(-1), nil, 0, false},
+		{int64(-1), int64(-1), 0, false}, {int64(0), int64(-1), 0, true}, {int64(5), int64(3), 3, true},
+	} {
+		q := Queue{Type: queuefacts.Quorum, Arguments: map[string]any{"x-delivery-limit": c.argument}, Policy: map[string]any{"delivery-limit": c.policy}}
+		limit, limited := q.DeliveryLimit(queuefacts.Family43)
+		require.Equal(t, c.want, limit, c)
+		require.Equal(t, c.limited, limited, c)
+	}
+	for _, kind := range []queuefacts.Type{queuefacts.Quorum, queuefacts.Classic} {
+		q = Queue{Type: kind, Arguments: map[string]any{"x-overflow": "drop-head"}, Policy: map[string]any{"overflow": "reject-publish"}}
+		require.Equal(t, kind == queuefacts.Quorum, q.Overflow() == "reject-publish", "the policy comes first in quorum queues alone")
+	}
 }
 
 func TestUnknownSays(t *testing.T) {

@@ -65,7 +65,10 @@ func (c *Cluster) Inventory(ctx context.Context, names []string) (*Inventory, er
 		return c.declarePassively(ctx, names, "the address of the management API is not set")
 	}
 	i, err := c.askAPI(ctx)
-	if refused, ok := errors.AsType[*denied](err); ok {
+	if err == nil {
+		c.listed.Store(true)
+	}
+	if refused, ok := errors.AsType[*denied](err); ok && !c.listed.Load() { // later it may be a proxy in between, and what is kept must not be forgotten
 		return c.declarePassively(ctx, names, refused.Error()+" (it needs the tag monitoring)")
 	}
 	return i, err
@@ -92,6 +95,7 @@ type measuredQueue struct {
 	Effective    *table        `json:"effective_policy_definition"` // nil: not known yet
 	Ready        *int64        `json:"messages_ready"`              // nil: not known yet
 	Unacked      int64         `json:"messages_unacknowledged"`
+	Discarded    int64         `json:"messages_dlx"`
 	MessageStats object[stats] `json:"message_stats"`
 }
 
@@ -107,7 +111,7 @@ type stats struct {
 	GetEmptyDetails rate  `json:"get_empty_details"`
 }
 
-const measuredColumns = "name,effective_policy_definition,messages_ready,messages_unacknowledged," +
+const measuredColumns = "name,effective_policy_definition,messages_ready,messages_unacknowledged,messages_dlx," +
 	"message_stats.get,message_stats.get_details.rate,message_stats.get_no_ack,message_stats.get_no_ack_details.rate," +
 	"message_stats.get_empty,message_stats.get_empty_details.rate"
 
@@ -158,7 +162,7 @@ func (c *Cluster) addMeasured(ctx context.Context, i *Inventory, vhost string) {
 			q.Policy, q.Unknown = *m.Effective, q.Unknown&^UnknownPolicy
 		}
 		if m.Ready != nil {
-			q.Ready, q.Unacked = *m.Ready, m.Unacked
+			q.Ready, q.Unacked, q.Discarded = *m.Ready, m.Unacked, m.Discarded
 		}
 		s := m.MessageStats.value
 		q.Gets = s.Get + s.GetNoAck + s.GetEmpty

@@ -22,7 +22,8 @@ type Queue struct {
 	Policy map[string]any
 
 	Ready, Unacked int64
-	Delayed        int64 // neither ready nor unacked, since they were put aside until a time; negative: unknown
+	Delayed        int64 // neither ready nor unacked: put aside until a time, or among Discarded; negative: unknown
+	Discarded      int64 // that RabbitMQ's at-least-once dead-lettering has not delivered yet
 	// Consumers is how many are attached. Attached names them, where that is known.
 	Consumers int
 	Attached  []Consumer
@@ -82,7 +83,11 @@ func (q *Queue) MaxLengthBytes() (int64, bool) { return q.lowest("max-length-byt
 
 // Overflow is what happens when it is full; "drop-head" unless something else is set.
 func (q *Queue) Overflow() string {
-	if text, ok := q.text("overflow"); ok {
+	text, ok := q.text("overflow")
+	if q.Type == queuefacts.Quorum {
+		text, ok = q.governed("overflow")
+	}
+	if ok {
 		return text
 	}
 	return "drop-head"
@@ -111,8 +116,13 @@ func (q *Queue) DeliveryLimit(f queuefacts.Family) (int64, bool) {
 	if !ok {
 		return f.DefaultDeliveryLimit()
 	}
-	if limit < 0 && f != queuefacts.Family3 {
-		return 0, false
+	if limit < 0 && f != queuefacts.Family3 { // RabbitMQ 4 takes the other one then, if there is one
+		for _, v := range []any{q.Arguments["x-delivery-limit"], q.Policy["delivery-limit"]} {
+			if n, given := whole(v); given {
+				limit = max(limit, n)
+			}
+		}
+		return max(0, limit), limit >= 0
 	}
 	return limit, true
 }
@@ -123,9 +133,10 @@ func (q *Queue) Settings() queuefacts.Settings {
 	_, length := q.MaxLength()
 	_, bytes := q.MaxLengthBytes()
 	single, _ := q.Arguments["x-single-active-consumer"].(bool)
-	delayed, _ := q.text("delayed-retry-type") // "" or "disabled": returned messages are ready at once
+	delayed, _ := q.governed("delayed-retry-type") // "" or "disabled": returned messages are ready at once
+	_, waits := q.lowest("delayed-retry-min")      // as without this
 	s := queuefacts.Settings{Type: q.Type, Exclusive: q.Exclusive, AutoDelete: q.AutoDelete, Expires: expires, SingleActive: single,
-		DelayedRetry: q.Type == queuefacts.Quorum && delayed != "" && delayed != "disabled"}
+		DelayedRetry: q.Type == queuefacts.Quorum && waits && delayed != "" && delayed != "disabled"}
 	switch {
 	case !length && !bytes:
 	case q.Overflow() == "drop-head":
@@ -149,6 +160,14 @@ func (q *Queue) lowest(key string) (value int64, ok bool) {
 func (q *Queue) shortest(key string) (deadline.Millis, bool) {
 	ms, ok := q.lowest(key)
 	return deadline.Millis(ms), ok
+}
+
+// governed is policy key, or else the argument x-key, as quorum queues take some texts.
+func (q *Queue) governed(key string) (string, bool) {
+	if s, ok := q.Policy[key].(string); ok {
+		return s, ok
+	}
+	return q.text(key)
 }
 
 // text is the argument x-key, or else policy key, as RabbitMQ takes it for text.

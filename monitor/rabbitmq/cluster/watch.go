@@ -142,6 +142,10 @@ func (b *Backoff) Linear() bool {
 // DelaySuffix is the end of the name of a delay queue whose exchange has the same name without it.
 const DelaySuffix = ".delay"
 
+// UndeliveredSuffix is in place of it at the end of the names of the exchange and of the queue for messages that were due and that no queue takes. If they
+// stayed with RabbitMQ's at-least-once dead-lettering, which has 32 messages of a queue in flight, they would hold up the others.
+const UndeliveredSuffix = ".undelivered"
+
 // ExchangeOf returns the exchange that a delay queue is bound to; "": it is fed by other bindings.
 func (r Rule) ExchangeOf(queue string) string {
 	if name, ok := strings.CutSuffix(queue, DelaySuffix); ok && r.Exchange == "" {

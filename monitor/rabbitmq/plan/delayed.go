@@ -22,9 +22,13 @@ type DelayedExchange struct{ VHost, Name, Type string }
 // NowSuffix ends the name of the exchange behind a delayed one, to which consumers bind.
 const NowSuffix = ".now"
 
+// mostUndelivered is how many of the messages that lead nowhere are kept, the newest.
+const mostUndelivered = 100_000
+
 // Delayed rewrites definitions for delay queues: in place of each exchange of the plugin, foo, there are an exchange foo of type headers, an exchange
-// foo.now of its own type, to which its bindings move, a queue foo.delay and the policies that lead from one to the other. Everything else stays. The
-// binding between foo and foo.delay is Curfew's: JSON cannot express it. in may be nil; more are added to what it has. Notes are for the operator.
+// foo.now of its own type, to which its bindings move, a queue foo.delay and the policies that lead from one to the other. What leads nowhere goes to the
+// alternate exchange that foo had, or to a queue foo.undelivered. Everything else stays. The binding between foo and foo.delay is Curfew's: JSON cannot
+// express it. in may be nil; more are added to what it has. Notes are for the operator.
 func Delayed(w io.Writer, in io.Reader, more []DelayedExchange, s cluster.Server) (notes []string, err error) {
 	d := definitions{all: object{}, family: s.Family()}
 	if d.family == queuefacts.UnknownFamily {
@@ -129,21 +133,20 @@ func (d *definitions) split(x object) error {
 	second["name"], second["type"], second["arguments"] = now, kind, behind
 	x["type"], x["arguments"] = "headers", own
 	d.add("exchanges", second)
-	placed := object{"name": queue, "durable": true, "auto_delete": false, "arguments": object{"x-queue-type": "quorum"}}
 	for _, b := range d.list("bindings") {
 		if b["source"] == name && b["vhost"] == x["vhost"] {
 			b["source"] = now
 		}
 	}
-	policies := []object{d.policyFor(x, name, "exchanges", object{"alternate-exchange": now}), d.policyFor(x, queue, "queues", waiting(d.family, now))}
-	for _, o := range append(policies, placed) {
-		if vhost, has := x["vhost"]; has {
-			o["vhost"] = vhost
+	alternate := setBy(d.governing(x, name, "exchanges"))["alternate-exchange"]
+	d.addBeside(x, "queues", object{"name": queue, "durable": true, "auto_delete": false, "arguments": object{"x-queue-type": "quorum"}})
+	d.addBeside(x, "policies", d.policyFor(x, name, "exchanges", object{"alternate-exchange": now}))
+	d.addBeside(x, "policies", d.policyFor(x, queue, "queues", waiting(d.family, now)))
+	if behind["alternate-exchange"] == nil {
+		if alternate == nil {
+			alternate = d.catchAll(x, name+cluster.UndeliveredSuffix)
 		}
-	}
-	d.add("queues", placed)
-	for _, p := range policies {
-		d.add("policies", p)
+		d.addBeside(x, "policies", d.policyFor(x, now, "exchanges", object{"alternate-exchange": alternate}))
 	}
 	if x["auto_delete"] == true {
 		d.note("Exchange %s is auto-delete: it goes when Curfew unbinds it last. Declare it without.", name)
@@ -152,14 +155,37 @@ func (d *definitions) split(x object) error {
 	return nil
 }
 
-// policyFor is a policy for one name, above all others that match. Only one applies, so it repeats what that of an exchange says about federation.
-func (d *definitions) policyFor(x object, name, applyTo string, definition object) object {
-	var last object
-	priority := func(p object) float64 {
-		n, _ := p["priority"].(json.Number)
-		value, _ := n.Float64()
-		return value
+// catchAll adds an exchange and a queue of that name, which gets all that the exchange does.
+func (d *definitions) catchAll(x object, name string) string {
+	d.addBeside(x, "exchanges", object{"name": name, "type": "fanout", "durable": true, "auto_delete": false, "internal": false, "arguments": object{}})
+	d.addBeside(x, "queues", object{"name": name, "durable": true, "auto_delete": false, "arguments": object{"x-queue-type": "quorum", "x-max-length": mostUndelivered}})
+	d.addBeside(x, "bindings", object{"source": name, "destination": name, "destination_type": "queue", "routing_key": "", "arguments": object{}})
+	return name
+}
+
+// addBeside adds what belongs to the virtual host of an exchange.
+func (d *definitions) addBeside(x object, kind string, o object) {
+	if vhost, has := x["vhost"]; has {
+		o["vhost"] = vhost
 	}
+	d.add(kind, o)
+}
+
+// priority is that of a policy.
+func priority(p object) float64 {
+	n, _ := p["priority"].(json.Number)
+	value, _ := n.Float64()
+	return value
+}
+
+// setBy is what a policy defines; nil: nothing.
+func setBy(p object) object {
+	definition, _ := p["definition"].(object)
+	return definition
+}
+
+// governing is the policy that applies to a name in the virtual host of an exchange; nil: none does.
+func (d *definitions) governing(x object, name, applyTo string) (last object) {
 	for _, p := range d.list("policies") {
 		pattern, _ := p["pattern"].(string)
 		matches, err := regexp.MatchString(pattern, name)
@@ -167,11 +193,15 @@ func (d *definitions) policyFor(x object, name, applyTo string, definition objec
 			last = p
 		}
 	}
-	highest := 0
+	return last
+}
+
+// policyFor is a policy for one name, above all others that match. Only one applies, so it repeats what that of an exchange says about federation.
+func (d *definitions) policyFor(x object, name, applyTo string, definition object) object {
+	highest, last := 0, d.governing(x, name, applyTo)
 	if last != nil {
 		highest = int(priority(last)) + 1
-		more, _ := last["definition"].(object)
-		for key, value := range more {
+		for key, value := range setBy(last) {
 			if _, set := definition[key]; !set && applyTo == "exchanges" && strings.HasPrefix(key, "federation") {
 				definition[key] = value
 			}

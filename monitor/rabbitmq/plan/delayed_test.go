@@ -49,12 +49,20 @@ func TestDelayed(t *testing.T) {
 	require.Contains(t, strings.Join(notes, "\n"), "Policy all no longer applies to foo")
 	require.Contains(t, doc, "9007199254740993", "numbers stay as they are")
 
+	lost, _ := run(`{"exchanges": [{"name": "foo", "vhost": "/", "type": "x-delayed-message", "arguments": {"x-delayed-type": "direct"}}],
+"policies": [{"name": "ae", "vhost": "/", "pattern": "^foo$", "apply-to": "exchanges", "priority": 1, "definition": {"alternate-exchange": "lost"}}]}`, "4.3.6")
+	require.Contains(t, lost, `"name": "curfew.foo.now"`)
+	require.Contains(t, lost, `"alternate-exchange": "lost"`)
+	require.NotContains(t, lost, "undelivered", "what leads nowhere has somewhere to go")
 	old3, _ := run(old, "3.10.8")
 	require.NotContains(t, old3, "delivery-limit", "3.x would refuse the whole policy")
 	fresh, _ := run(`{}`, "4.1.0", DelayedExchange{"/", "bar", "direct"})
 	var all map[string][]map[string]any
 	require.NoError(t, json.Unmarshal([]byte(fresh), &all))
-	require.Len(t, all["exchanges"], 2)
+	require.Len(t, all["exchanges"], 3)
+	require.Equal(t, map[string]any{"alternate-exchange": "bar.undelivered"}, all["policies"][2]["definition"])
+	require.Equal(t, map[string]any{"x-queue-type": "quorum", "x-max-length": 100000.0}, all["queues"][1]["arguments"])
+	require.Equal(t, "bar.undelivered", all["bindings"][0]["source"])
 
 	for in, want := range map[string]string{
 		`[]`: "not a JSON object",

@@ -62,14 +62,21 @@ func (s *Setup) script() string {
 	var b strings.Builder
 	comment := func(text string) { b.WriteString("# " + strings.ReplaceAll(text, "\n", "\n# ") + "\n") }
 	b.WriteString("#!/bin/sh\n")
-	comment("For rabbitmqctl, in virtual host " + s.vhost + ". Set CURFEW_PASSWORD to the password that user " + s.user + " is to have.")
+	comment("For rabbitmqctl, in virtual host " + s.vhost + ".")
 	for _, note := range s.notes {
 		comment(note)
 	}
-	b.WriteString("set -eu\n: \"${CURFEW_PASSWORD:?}\"\ndefinitions=$(mktemp)\ncat >\"$definitions\" <<'END_OF_DEFINITIONS'\n")
+	b.WriteString("set -eu\n")
+	if s.named("users", nil, s.user) != nil {
+		comment("Set CURFEW_PASSWORD to the password that user " + s.user + " is to have.")
+		b.WriteString(": \"${CURFEW_PASSWORD:?}\"\n")
+	}
+	b.WriteString("definitions=$(mktemp)\ncat >\"$definitions\" <<'END_OF_DEFINITIONS'\n")
 	_ = s.write(&b) // a Builder takes everything
-	b.WriteString("END_OF_DEFINITIONS\nchmod a+r \"$definitions\"\nrabbitmqctl import_definitions \"$definitions\"\nrm \"$definitions\"\n" +
-		"rabbitmqctl change_password " + quoted(s.user) + " \"$CURFEW_PASSWORD\"\n")
+	b.WriteString("END_OF_DEFINITIONS\nchmod a+r \"$definitions\"\nrabbitmqctl import_definitions \"$definitions\"\nrm \"$definitions\"\n")
+	if s.named("users", nil, s.user) != nil {
+		b.WriteString("rabbitmqctl change_password " + quoted(s.user) + " \"$CURFEW_PASSWORD\"\n")
+	}
 	if len(s.unbind) > 0 {
 		comment("Last of all, remove these bindings (management page, or rabbitmqadmin delete binding):")
 	}

@@ -16,6 +16,7 @@ type Plan struct {
 	VHost  string   `json:"vhost"`
 	Rows   []Row    `json:"queues"`
 	Notes  []string `json:"notes"` // what could not be found out, and why
+	User   string   `json:"-"`     // with which it was made: RabbitMQ has that user
 
 	inventory *cluster.Inventory
 	bindings  []cluster.Binding

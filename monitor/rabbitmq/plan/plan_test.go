@@ -87,7 +87,7 @@ func TestLeastRights(t *testing.T) {
 	s, err = p.Setup(SetupOptions{})
 	require.NoError(t, err)
 	require.Equal(t, permissions("curfew", [4]string{"/", `^curfew\.tap\.`, `^(curfew\.tap\..*|orders)$`, `^(amq\.rabbitmq\.event|curfew\.tap\..*|retry|shop)$`}), s.list("permissions"))
-	require.Len(t, s.Notes(), 2)
+	require.Len(t, s.Notes(), 3)
 	require.Len(t, s.list("policies"), 1)
 	require.Equal(t, object{"consumer-disconnected-timeout": lostNode}, s.named("policies", "/", "curfew.retry")["definition"])
 	p = example(t, "/", "keep:*")
@@ -101,6 +101,15 @@ func TestLeastRights(t *testing.T) {
 		[4]string{"shop", `^curfew\.tap\.`, `^curfew\.tap\.`, `^(curfew\.tap\..*)$`}), s.list("permissions"))
 	require.Empty(t, s.list("queues"))
 	require.Empty(t, s.list("parameters"))
+	require.Len(t, s.list("users"), 1)
+	require.Contains(t, strings.Join(s.Notes(), "\n"), "set its password again")
+
+	p = example(t, "shop", "off:*")
+	p.User = "c"
+	s, err = p.Setup(SetupOptions{User: "c"})
+	require.NoError(t, err)
+	require.Empty(t, s.list("users"), "an import would take its password away")
+	require.NotContains(t, s.script(), "CURFEW_PASSWORD")
 }
 
 // permissions are those of a user: where, and what to configure, write and read.

@@ -21,6 +21,8 @@ const nativeRetry = "RabbitMQ 4.3 waits just as long by itself, in the work queu
 // retry sets up that what workers reject in some queues waits and comes back, and returns what Curfew reads and writes for that.
 //
 //	jobs ──dead-letter-exchange──► retry (fanout) ──► retry.delay ──► retry.back (headers) ──x-curfew-to──► jobs, jobs.failed
+//	                                                                     ▲  └─alternate-exchange─► retry.undelivered (fanout, and a queue)
+//	                                                                     └──────────dead-letter-exchange───────────┘
 //
 // Curfew makes the last bindings. RabbitMQ 3 knows no x-curfew-to, and jobs has jobs.retry, jobs.retry.delay and jobs.retry.back (fanout) of its own.
 func (s *Setup) retry(p *Plan, names []string) (readable, writable []string, err error) {
@@ -77,7 +79,7 @@ func (s *Setup) retry(p *Plan, names []string) (readable, writable []string, err
 		}
 	}
 	if len(names) > 0 && len(shared) > 0 {
-		s.policy("curfew."+retryExchange, oneOf(shared), lead)
+		s.policy("curfew."+retryExchange, oneOf(shared), "queues", lead)
 	}
 	return readable, writable, nil
 }
@@ -92,6 +94,9 @@ func (s *Setup) declareOnce(p *Plan, name string) {
 // waitingRoom declares the queue in which messages wait, and what leads there and, on RabbitMQ 3, back to the work queue.
 func (s *Setup) waitingRoom(p *Plan, prefix, work string) {
 	queue, back, kind := prefix+cluster.DelaySuffix, prefix+backSuffix, "headers"
+	if s.family != queuefacts.Family3 {
+		s.catchAll(p, back, prefix+cluster.UndeliveredSuffix)
+	}
 	if q := p.inventory.Queue(queue); q != nil && q.Policy["dead-letter-exchange"] == back || s.named("exchanges", s.vhost, prefix) != nil {
 		return
 	}
@@ -100,11 +105,28 @@ func (s *Setup) waitingRoom(p *Plan, prefix, work string) {
 		kind = "fanout"
 		s.bind(back, work, "", nil)
 	}
-	for _, x := range [][2]string{{prefix, "fanout"}, {back, kind}} {
-		s.add("exchanges", object{"name": x[0], "vhost": s.vhost, "type": x[1], "durable": true, "auto_delete": false, "internal": false, "arguments": object{}})
-	}
+	s.exchange(prefix, "fanout")
+	s.exchange(back, kind)
 	s.declareOnce(p, queue)
-	s.policy("curfew."+queue, "^"+regexp.QuoteMeta(queue)+"$", waiting(s.family, back))
+	s.policy("curfew."+queue, "^"+regexp.QuoteMeta(queue)+"$", "queues", waiting(s.family, back))
+}
+
+// catchAll has what leads to no work queue any more wait elsewhere, where it holds up no other queue's retries: RabbitMQ's at-least-once dead-lettering has 32
+// messages of a queue in flight, and tries those that no queue takes every three minutes.
+func (s *Setup) catchAll(p *Plan, back, name string) {
+	if s.named("exchanges", s.vhost, name) != nil {
+		return
+	}
+	s.exchange(name, "fanout")
+	if p.inventory.Queue(name) == nil {
+		s.declareQueue(name, object{"x-queue-type": "quorum", "x-message-ttl": 1000, "x-dead-letter-exchange": back, "x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"})
+	}
+	s.bind(name, name, "", nil)
+	s.policy("curfew."+back, "^"+regexp.QuoteMeta(back)+"$", "exchanges", object{"alternate-exchange": name})
+}
+
+func (s *Setup) exchange(name, kind string) {
+	s.add("exchanges", object{"name": name, "vhost": s.vhost, "type": kind, "durable": true, "auto_delete": false, "internal": false, "arguments": object{}})
 }
 
 // delayedRetry has RabbitMQ's own delayed retry wait.

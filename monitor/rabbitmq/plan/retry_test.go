@@ -55,10 +55,11 @@ func named(all []map[string]any, key string) map[string]any {
 
 func TestRetriesOnRabbitMQ4(t *testing.T) {
 	all := definitionsOf(t, retryPlan(t, "4.0.5", steep, map[string]map[string]any{"mail": {"max-length": int64(5)}}), "jobs", "mail", "other")
-	require.Equal(t, map[string]any{"retry": "fanout", "retry.back": "headers"}, named(all["exchanges"], "type"))
+	require.Equal(t, map[string]any{"retry": "fanout", "retry.back": "headers", "retry.undelivered": "fanout"}, named(all["exchanges"], "type"))
 	require.Contains(t, named(all["queues"], "name"), "mail.failed")
-	require.Len(t, all["bindings"], 1, "Curfew makes the others")
-	require.Equal(t, map[string]any{"curfew.retry": "^(jobs|other)$", "curfew.mail": "^mail$", "curfew.retry.delay": `^retry\.delay$`}, named(all["policies"], "pattern"))
+	require.Len(t, all["bindings"], 2, "Curfew makes the others")
+	require.Equal(t, map[string]any{"alternate-exchange": "retry.undelivered"}, named(all["policies"], "definition")["curfew.retry.back"])
+	require.Equal(t, map[string]any{"curfew.retry": "^(jobs|other)$", "curfew.mail": "^mail$", "curfew.retry.delay": `^retry\.delay$`, "curfew.retry.back": `^retry\.back$`}, named(all["policies"], "pattern"))
 	require.Equal(t, map[string]any{"dead-letter-exchange": "retry", "max-length": 5.0}, named(all["policies"], "definition")["curfew.mail"], "what it drops stays as it was")
 	require.Contains(t, all["permissions"][0]["write"], `|jobs|jobs\.failed|mail|`)
 	require.Contains(t, all["permissions"][0]["write"], `|retry\.back)`)

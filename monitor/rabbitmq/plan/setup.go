@@ -47,8 +47,10 @@ const (
 func (p *Plan) Setup(o SetupOptions) (*Setup, error) {
 	o.User = cmp.Or(o.User, "curfew")
 	s := &Setup{definitions: definitions{all: object{}, family: p.inventory.Server.Family()}, vhost: p.VHost, user: o.User}
-	// Without a hash nobody can log in with a password: rabbitmqctl change_password sets one.
-	s.add("users", object{"name": o.User, "password_hash": "", "hashing_algorithm": "rabbit_password_hashing_sha256", "tags": "monitoring"})
+	if o.User != p.User { // without a hash nobody can log in with a password: rabbitmqctl change_password sets one
+		s.note("This is for a new user %s. If there is one already, set its password again afterwards (rabbitmqctl change_password), or have the plan made with that user's CURFEW_PRIMARY_URL.", o.User)
+		s.add("users", object{"name": o.User, "password_hash": "", "hashing_algorithm": "rabbit_password_hashing_sha256", "tags": "monitoring"})
+	}
 	readable, writable, err := s.retry(p, o.Retry)
 	if err != nil {
 		return nil, err
@@ -216,9 +218,9 @@ func (s *Setup) link(component, name string, value object) {
 	s.add("parameters", object{"component": component, "vhost": s.vhost, "name": name, "value": value})
 }
 
-// policy adds one for queues.
-func (s *Setup) policy(name, pattern string, definition object) {
-	s.add("policies", object{"vhost": s.vhost, "name": name, "pattern": pattern, "apply-to": "queues", "priority": ownPriority, "definition": definition})
+// policy adds one for queues or exchanges.
+func (s *Setup) policy(name, pattern, applyTo string, definition object) {
+	s.add("policies", object{"vhost": s.vhost, "name": name, "pattern": pattern, "apply-to": applyTo, "priority": ownPriority, "definition": definition})
 }
 
 // setPolicy adds a setting to what policies define for the queue.
@@ -232,7 +234,7 @@ func (s *Setup) setPolicy(q *cluster.Queue, key string, value any) {
 		p["definition"].(object)[key] = value
 		return
 	}
-	s.policy("curfew."+q.Name, "^"+regexp.QuoteMeta(q.Name)+"$", definition)
+	s.policy("curfew."+q.Name, "^"+regexp.QuoteMeta(q.Name)+"$", "queues", definition)
 	if len(q.Policy) > 0 {
 		s.note("Only one policy applies to a queue: curfew.%s repeats what the present ones define for %s. From now on, change both.", q.Name, q.Name)
 	}
