@@ -1,18 +1,24 @@
 package monitor
 
 import (
-	"curfew/broker/deadline"
 	"maps"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"curfew/broker/deadline"
 )
 
 const (
 	// maxQueues bounds the queues that have metrics of their own; all others share
-	// the label "_other".
+	// the label "_other". One in which nothing has expired for unusedFor gives way.
 	maxQueues   = 500
 	otherQueues = "_other"
+	unusedFor   = 10 * time.Minute
+	// serverNamed begins the names that the broker makes up. Such queues come and go with each client, and share a label.
+	serverNamed = "amq.gen-"
 )
 
 // Why a deadline failed: its message expired too late, or its dead letter had nowhere to go.
@@ -29,22 +35,43 @@ type counters struct {
 	recent recent
 
 	mu      sync.Mutex
-	labels  map[[2]string]struct{} // the queues that have metrics of their own
-	expired map[uint64]uint64      // messages, by the queue's number; forecasts take out the queues that they do not see
+	labels  map[[2]string]time.Time // the queues that have metrics of their own, and when something last expired there
+	looked  time.Time               // when they were last looked through for room
+	expired map[uint64]uint64       // messages, by the queue's number; forecasts take out the queues that they do not see
 }
 
 // labelsOf returns the labels of a queue.
 func (c *counters) labelsOf(vhost, queue string) (string, string) {
-	labels := [2]string{deadline.Label(vhost), deadline.Label(queue)}
+	if strings.HasPrefix(queue, serverNamed) {
+		queue = serverNamed + "*"
+	}
+	labels, now := [2]string{deadline.Label(vhost), deadline.Label(queue)}, time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, known := c.labels[labels]; !known {
+		c.makeRoomLocked(now)
 		if len(c.labels) >= maxQueues {
 			return otherQueues, otherQueues
 		}
-		c.labels[labels] = struct{}{}
 	}
+	c.labels[labels] = now
 	return labels[0], labels[1]
+}
+
+// makeRoomLocked forgets queues in which nothing has expired for long, if there are too many.
+func (c *counters) makeRoomLocked(now time.Time) {
+	if len(c.labels) < maxQueues || now.Sub(c.looked) < time.Second {
+		return
+	}
+	c.looked = now
+	for labels, last := range c.labels {
+		if now.Sub(last) > unusedFor {
+			delete(c.labels, labels)
+			of := prometheus.Labels{"vhost": labels[0], "queue": labels[1]}
+			c.fired.DeletePartialMatch(of)
+			c.failed.DeletePartialMatch(of)
+		}
+	}
 }
 
 // add counts messages of one queue that expired.

@@ -1,7 +1,10 @@
 package monitor
 
 import (
+	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
@@ -24,4 +27,48 @@ func TestQueueNameThatIsNotText(t *testing.T) {
 		}
 	}
 	t.Error("not counted")
+}
+
+// TestShortLivedQueuesGiveWay: a queue that lasts has a metric of its own whatever many short ones have expired in before, once those are quiet.
+func TestShortLivedQueuesGiveWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, reg := &ahead{}, prometheus.NewRegistry()
+		_, err := New(Options{Source: a, Pending: a, Registerer: reg})
+		require.NoError(t, err)
+		expire := func(queue string) {
+			a.stream.Publish([]deadline.Expiry{{VHost: "/", Queue: queue, Action: deadline.DeadLettered, Path: deadline.Eager}})
+		}
+		counted := func() (by map[string]float64) {
+			families, err := reg.Gather()
+			require.NoError(t, err)
+			by = map[string]float64{}
+			for _, f := range families {
+				if f.GetName() == "curfew_deadlines_fired_total" {
+					for _, m := range f.GetMetric() {
+						for _, label := range m.GetLabel() {
+							if label.GetName() == "queue" {
+								by[label.GetValue()] += m.GetCounter().GetValue()
+							}
+						}
+					}
+				}
+			}
+			return by
+		}
+		expire("lasting")
+		for i := range maxQueues {
+			expire(fmt.Sprint("amq.gen-", i))
+			expire(fmt.Sprint("reply-", i))
+		}
+		require.EqualValues(t, maxQueues, counted()["amq.gen-*"])
+		require.EqualValues(t, 2, counted()[otherQueues])
+		time.Sleep(unusedFor)
+		expire("lasting")
+		time.Sleep(time.Second)
+		expire("payments")
+		by := counted()
+		require.EqualValues(t, 1, by["payments"])
+		require.EqualValues(t, 2, by["lasting"])
+		require.Zero(t, by["reply-7"])
+	})
 }
