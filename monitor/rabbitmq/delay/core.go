@@ -147,9 +147,6 @@ func (c *core) deliver(now deadline.Instant, ch *channel, tag uint64, m *message
 	c.last = max(c.last+1, now) // no two messages are due at the same instant for having the same delay
 	now = c.last
 	c.counts.Taken++
-	if m.returned {
-		c.counts.Redelivered++
-	}
 	if c.backlog--; c.backlog <= 0 {
 		c.caughtUp = true
 	}

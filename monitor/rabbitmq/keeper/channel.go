@@ -3,7 +3,6 @@ package keeper
 import (
 	"errors"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,12 +17,11 @@ const (
 	priority       = -10
 	stayPriority   = math.MinInt32  // of consumers that are back to take nothing
 	longestTimeout = 24 * time.Hour // what a consumer of a 4.3 quorum queue asks for
-	spareChannels  = 2
 )
 
-// channel is an AMQP channel with the stretch that it holds at the moment.
+// channel is an AMQP channel with the stretch that it holds.
 type channel struct {
-	stretch uint32                          // 0 while it is spare; of the goroutine run
+	stretch uint32                          // 0: none any more; of the goroutine run
 	tags    []string                        // of the stretch's consumers, by consumption; of the goroutine run
 	open    atomic.Pointer[amqp091.Channel] // nil before the first consumer
 	calls   sync.Mutex                      // held while waiting for an answer: the client would mix answers up
@@ -37,40 +35,18 @@ func (c *channel) call(ask func(ch *amqp091.Channel) error) error {
 	return ask(c.open.Load())
 }
 
-func (s *session) channelFor(stretch uint32) *channel {
-	c := &channel{}
-	if n := len(s.spare); n > 0 {
-		c, s.spare = s.spare[n-1], s.spare[:n-1]
+// drop closes the channel.
+func (s *session) drop(c *channel) {
+	s.forget(c)
+	if ch := c.open.Load(); ch != nil {
+		s.spawn(func() { _ = ch.Close() })
 	}
-	c.stretch, c.tags = stretch, nil
-	s.channels[stretch] = c
-	return c
 }
 
-func (s *session) drop(c *channel, mayReuse bool) {
-	if c == nil {
-		return
-	}
+// forget takes a channel out of those that hold something.
+func (s *session) forget(c *channel) {
 	delete(s.channels, c.stretch)
 	c.stretch = 0
-	ch := c.open.Load()
-	if ch == nil {
-		return
-	}
-	if mayReuse && len(s.spare) < spareChannels && !ch.IsClosed() {
-		s.spare = append(s.spare, c)
-		return
-	}
-	s.spawn(func() { _ = ch.Close() })
-}
-
-// forget takes a closed channel out of the maps.
-func (s *session) forget(c *channel) {
-	if s.channels[c.stretch] == c {
-		delete(s.channels, c.stretch)
-	}
-	c.stretch = 0
-	s.spare = slices.DeleteFunc(s.spare, func(spare *channel) bool { return spare == c })
 }
 
 // consume opens the channel if necessary, consumes, and posts deliveries until the consumer has ended. watch posts when

@@ -25,10 +25,9 @@ const (
 	replace                   // cancel the stretch's consumer, and stay: ended
 	stay                      // consume again under the tag of a cancelled consumer, to take nothing: no answer, or a stray
 	leave                     // cancel such a consumer: no answer
-	drop                      // the stretch no longer holds anything: no answer
+	drop                      // close the stretch's channel: no answer
 	look                      // ask for ready messages and consumers: looked
 	learn                     // read the facts of the queue: setFacts
-	shut                      // close the channel: no answer
 )
 
 type command struct {
@@ -62,8 +61,6 @@ func (s *session) perform(cmd command) {
 		s.spawn(s.learn)
 	case consume:
 		s.startConsumer(cmd)
-	case drop, shut:
-		s.drop(s.channels[cmd.stretch], cmd.do == drop)
 	default:
 		if c := s.channels[cmd.stretch]; c != nil { // nil: RabbitMQ has closed it
 			s.performOn(c, cmd)
@@ -74,6 +71,8 @@ func (s *session) perform(cmd command) {
 // performOn carries out a command on the channel of a stretch. If the channel is closed, watch has posted or will post that.
 func (s *session) performOn(c *channel, cmd command) {
 	switch cmd.do {
+	case drop:
+		s.drop(c)
 	case giveBack:
 		_ = c.open.Load().Nack(cmd.tag, false, true)
 	case giveBackTo:
@@ -102,7 +101,8 @@ func (s *session) performOn(c *channel, cmd command) {
 func (s *session) startConsumer(cmd command) {
 	c := s.channels[cmd.stretch]
 	if c == nil {
-		c = s.channelFor(cmd.stretch)
+		c = &channel{stretch: cmd.stretch}
+		s.channels[cmd.stretch] = c
 	}
 	s.tags++
 	tag, facts, args := ConsumerTag(s.k.o.Name, s.tags), s.facts, consumeArgs(s.facts)

@@ -47,9 +47,7 @@ func (c *core) stray(now deadline.Instant, id uint32) {
 // takeIn holds a message that the stretch's consumer received, and refuses the queue if that exceeds a limit.
 func (c *core) takeIn(now deadline.Instant, s *stretch, tag uint64, m message, e entry) {
 	c.counts.Taken++
-	if m.redelivered {
-		c.counts.Redelivered++
-	} else {
+	if !m.redelivered {
 		c.seen.Add(wholeMillis(m.ttl), wholeMillis(c.facts.TTL))
 	}
 	c.ages.came(c.taking())
@@ -149,7 +147,7 @@ func (c *core) loseAll(now deadline.Instant) {
 	c.beginGap(now)
 	gone := c.line.gone + c.line.own()
 	for _, s := range c.line.stretches {
-		c.line.do(command{do: shut, stretch: s.id})
+		c.line.do(command{do: drop, stretch: s.id})
 	}
 	c.line.forgetAll()
 	c.line.gone, c.rolls.present, c.given.rolled = gone, nil, nil

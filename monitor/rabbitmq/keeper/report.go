@@ -30,15 +30,13 @@ type Shadow struct {
 
 // Counts only grow while a Keeper lives.
 type Counts struct {
-	Taken       uint64 // deliveries
-	Redelivered uint64 // of them with the redelivered flag
-	UnknownAge  uint64 // of them of unknown age
-	GivenBack   uint64 // at their deadline, one by one
-	Expired     uint64 // given back, and did not come back
-	Early       uint64 // given back, and came back
-	Releases    uint64
-	Rolls       uint64 // stretches given back and taken again: generations, probes, compaction
-	Rolled      uint64 // messages in them
+	Taken      uint64 // deliveries
+	UnknownAge uint64 // of them of unknown age
+	GivenBack  uint64 // at their deadline, one by one
+	Expired    uint64 // given back, and did not come back
+	Early      uint64 // given back, and came back
+	Releases   uint64
+	Rolls      uint64 // stretches given back and taken again: generations, probes, compaction
 }
 
 // Release is one giving back of all that was held.

@@ -231,9 +231,7 @@ func (r *roll) takeAgain(now deadline.Instant, l *line, most int) bool {
 // advanceRoll continues the roll. There is no consumer, and nothing is on its way back.
 func (c *core) advanceRoll(now deadline.Instant) {
 	r := c.rolls.present
-	before := r.want
 	if r.give(now, &c.line) {
-		c.counts.Rolled += uint64(r.want - before)
 		return
 	}
 	if !r.takeAgain(now, &c.line, c.cfg.perChannel) {

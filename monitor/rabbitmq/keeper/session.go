@@ -28,7 +28,6 @@ type session struct {
 	ctx      context.Context // ends with the session: nobody reads events after that
 	wg       sync.WaitGroup
 	channels map[uint32]*channel
-	spare    []*channel
 	tags     int
 	looker   *amqp091.Channel // used by one look at a time
 	facts    Facts
