@@ -81,7 +81,6 @@ func (p *Primary) event(e cluster.Event) {
 	switch e.Kind {
 	case cluster.ConsumerCreated:
 		tell(keeper.Event{Kind: keeper.ConsumerCame, ConsumerTag: e.ConsumerTag})
-	case cluster.ConsumerDeleted:
 	case cluster.QueueDeleted:
 		tell(keeper.Event{Kind: keeper.QueueDeleted})
 		deadline.Wake(p.looks)

@@ -19,9 +19,6 @@ const (
 	// comes after each lost connection.
 	Resync EventKind = iota
 	ConsumerCreated
-	// ConsumerDeleted is not reliable: RabbitMQ 4.3 does not report it for a classic queue's
-	// consumer whose channel was closed.
-	ConsumerDeleted
 	QueueCreated
 	QueueDeleted
 	BindingChanged
@@ -134,7 +131,7 @@ func subscribe(conn *amqp091.Connection) (<-chan amqp091.Delivery, error) {
 		return nil, err
 	}
 	q, err := ch.QueueDeclare(TapName("events"), false, true, true, false, amqp091.Table{"x-max-length": eventBacklog})
-	for _, key := range []string{"consumer.*", "queue.*", "binding.*", "policy.*", "parameter.*"} {
+	for _, key := range []string{"consumer.created", "queue.*", "binding.*", "policy.*", "parameter.*"} {
 		if err == nil {
 			err = ch.QueueBind(q.Name, key, eventExchange, false, nil)
 		}
@@ -159,11 +156,8 @@ func readEvent(d amqp091.Delivery, vhost string) (e Event, ok bool) {
 		return e, false
 	}
 	switch d.RoutingKey {
-	case "consumer.created", "consumer.deleted":
+	case "consumer.created":
 		e.Kind, e.Queue, e.ConsumerTag = ConsumerCreated, text("queue"), text("consumer_tag")
-		if d.RoutingKey == "consumer.deleted" {
-			e.Kind = ConsumerDeleted
-		}
 	case "queue.created":
 		e.Kind, e.Queue = QueueCreated, text("name")
 	case "queue.deleted":
