@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"curfew/monitor/rabbitmq/lease"
 )
 
 // Condition is something that is wrong at the moment. Its zero value is none.
@@ -42,7 +40,7 @@ func (p *Primary) conditions(rows []Queue) (all []Condition) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if f := p.identity; f.err != nil && p.space == (lease.Space{}) {
+	if f := p.identity; f.err != nil {
 		all = append(all, Condition{Name: "identity",
 			Reason: fmt.Sprintf("nothing is kept or observed, since replicas could not tell that they are beside the same cluster: %s", f.err)})
 	}

@@ -15,7 +15,7 @@
 //	    └── the queue is gone: forgotten
 //
 // A new inventory is taken when RabbitMQ reports a change, three times in the 18 s after that, and every 30 s; where RabbitMQ reports no changes, every 5 s.
-// cluster.Decide decides on each queue in it. A keeper that ends is started again, with pauses that grow to a minute.
+// cluster.Decide decides on each queue in it.
 //
 // # Several Curfews
 //

@@ -39,12 +39,11 @@ type group struct {
 	taken     map[*turn]struct{}   // leases that are held here, or being tried for
 }
 
-// join changes to another group in Redis, and returns the last one.
-func (g *group) join(next *lease.Group) (last *lease.Group) {
+// join enters the group in Redis.
+func (g *group) join(shared *lease.Group) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	last, g.redis = g.redis, next
-	return last
+	g.redis = shared
 }
 
 // shared returns the group in Redis; nil: there is none, or none yet.

@@ -147,7 +147,6 @@ func (r *fakeRabbitMQ) fail(err error) {
 // fakeKeeper keeps while it has the lease, and does what a test asks for.
 type fakeKeeper struct {
 	o      keeper.Options
-	fail   error // Run returns it at once
 	facts  keeper.Facts
 	events []keeper.Event
 
@@ -162,9 +161,6 @@ func (k *fakeKeeper) hold(s keeper.Status) {
 }
 
 func (k *fakeKeeper) Run(ctx context.Context) error {
-	if k.fail != nil {
-		return k.fail
-	}
 	held := k.o.Lease == nil
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -344,14 +340,6 @@ func (r *running) start() *running {
 	})
 	r.t.Cleanup(r.stop)
 	return r
-}
-
-// forgetIdentity has the next inventory ask for it again.
-func (r *running) forgetIdentity() {
-	r.Primary.mu.Lock()
-	r.identifiedAt = time.Time{}
-	r.Primary.mu.Unlock()
-	deadline.Wake(r.looks)
 }
 
 // keeper returns the present keeper of a queue; nil: there was none.

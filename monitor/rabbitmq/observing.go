@@ -10,7 +10,6 @@ import (
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
-	"curfew/monitor/rabbitmq/lease"
 	"curfew/monitor/rabbitmq/observe"
 )
 
@@ -19,18 +18,9 @@ type watch struct {
 	p *Primary
 
 	// Guarded by p.mu.
-	lease    *keeper.Renewal    // nil: without Redis, or not known yet
-	stop     context.CancelFunc // of what goes by the lease
-	begun    uint64             // observers so far
-	observer observer           // nil: another Curfew observes
-}
-
-// useLocked has another lease decide who observes.
-func (w *watch) useLocked(l *lease.Lease) {
-	w.lease = &keeper.Renewal{Lease: l, Log: w.p.log}
-	if w.stop != nil {
-		w.stop()
-	}
+	lease    *keeper.Renewal // nil: without Redis, or not known yet
+	begun    uint64          // observers so far
+	observer observer        // nil: another Curfew observes
 }
 
 // byLocked is the Curfew that observes.
@@ -55,20 +45,21 @@ func (w *watch) run(ctx context.Context) {
 	select {
 	case <-p.joined:
 	case <-ctx.Done():
+		return
 	}
-	for ctx.Err() == nil {
-		inner, stop := context.WithCancel(ctx)
-		p.mu.Lock()
-		l := w.lease
-		w.stop = stop
-		p.mu.Unlock()
-		if _, ok := l.Await(inner, func(string) {}); ok {
-			var watching sync.WaitGroup
-			watching.Go(func() { l.Watch(inner, stop) })
-			w.observe(inner)
-			watching.Wait()
-			l.Release(ctx)
+	p.mu.Lock()
+	l := w.lease
+	p.mu.Unlock()
+	for {
+		if _, ok := l.Await(ctx, func(string) {}); !ok {
+			return
 		}
+		inner, stop := context.WithCancel(ctx)
+		var watching sync.WaitGroup
+		watching.Go(func() { l.Watch(inner, stop) })
+		w.observe(inner)
+		watching.Wait()
+		l.Release(ctx)
 		stop()
 	}
 }

@@ -65,17 +65,16 @@ type Primary struct {
 
 	looks chan struct{} // an inventory is wanted
 
-	mu           sync.Mutex
-	space        lease.Space       // where the queues are in Redis
-	numbers      uint64            // of kept queues so far
-	queues       map[string]*queue // those that a rule wants kept, by name
-	seen         seenTable         // statistics of the messages in watched queues, by name
-	inventory    *cluster.Inventory
-	lookedAt     time.Time
-	failing      failing      // taking an inventory fails
-	identity     failing      // asking which cluster this is fails
-	identifiedAt time.Time    // when that was last known
-	waiting      []chan error // for the next inventory
+	mu        sync.Mutex
+	space     lease.Space       // where the queues are in Redis
+	numbers   uint64            // of kept queues so far
+	queues    map[string]*queue // those that a rule wants kept, by name
+	seen      seenTable         // statistics of the messages in watched queues, by name
+	inventory *cluster.Inventory
+	lookedAt  time.Time
+	failing   failing      // taking an inventory fails
+	identity  failing      // asking which cluster this is fails
+	waiting   []chan error // for the next inventory
 }
 
 // source is what a Primary needs from RabbitMQ: a *cluster.Cluster, or one of a test.

@@ -20,9 +20,6 @@ import (
 )
 
 const (
-	// firstPause and longestPause bound the time between a keeper that has ended by itself and the next one.
-	firstPause   = time.Second
-	longestPause = time.Minute
 	// factsTimeout is how long a keeper waits for new facts; then it takes the last ones. Facts younger than factsAge
 	// are new.
 	factsTimeout = 3 * time.Second
@@ -131,22 +128,11 @@ func (q *queue) run(ctx context.Context) {
 			}
 		})
 	}
-	for pause := firstPause; ctx.Err() == nil; {
-		began := time.Now()
-		err := q.runKeeper(ctx)
-		wait := pause
-		switch {
-		case ctx.Err() != nil:
-			return
-		case q.yielded():
-			wait, pause = yieldPause, firstPause
-		default:
-			q.p.log.Error("a keeper has ended; another one will start", zap.String("queue", q.name), zap.Duration("in", pause), zap.Error(err))
-			if pause = min(2*pause, longestPause); time.Since(began) > longestPause {
-				pause = firstPause
-			}
+	for ctx.Err() == nil {
+		if err := q.runKeeper(ctx); err != nil {
+			q.p.log.Error("a keeper has ended; another one will start", zap.String("queue", q.name), zap.Error(err))
 		}
-		deadline.Sleep(ctx, wait)
+		deadline.Sleep(ctx, yieldPause)
 	}
 }
 
@@ -158,7 +144,7 @@ func (q *queue) runKeeper(ctx context.Context) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	q.p.mu.Lock()
-	q.keeper, q.end = k, end
+	q.keeper, q.end, q.yielding = k, end, false
 	q.counting.Lock()
 	q.counted = keeper.Counts{}
 	q.counting.Unlock()
@@ -201,15 +187,6 @@ func (q *queue) asideSince(since time.Time) int64 {
 		return -1
 	}
 	return found.Delayed
-}
-
-// yielded reports, once, whether the keeper ended so that another Curfew could take the queue.
-func (q *queue) yielded() bool {
-	q.p.mu.Lock()
-	defer q.p.mu.Unlock()
-	was := q.yielding
-	q.yielding = false
-	return was
 }
 
 // options returns the options of the queue's keepers.

@@ -1,8 +1,6 @@
 package rabbitmq
 
 import (
-	"errors"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,52 +12,6 @@ import (
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
 )
-
-// TestKeeperIsStartedAgain: after a keeper has ended by itself another one starts, with pauses that grow to a minute.
-func TestKeeperIsStartedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rabbitmq := newFakeRabbitMQ(t)
-		rabbitmq.declare("keep-a")
-		r := newRunning(t, rabbitmq, "one", nil)
-		var mu sync.Mutex
-		var at []time.Duration
-		began := time.Now()
-		make := r.newKeeper
-		r.newKeeper = func(o keeper.Options) (queueKeeper, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			at = append(at, time.Since(began).Round(time.Second))
-			k, err := make(o)
-			k.(*fakeKeeper).fail = errors.New("broken")
-			return k, err
-		}
-		r.start()
-		time.Sleep(3*time.Minute + 30*time.Second)
-		s := time.Second
-		mu.Lock()
-		defer mu.Unlock()
-		require.Equal(t, []time.Duration{0, s, 3 * s, 7 * s, 15 * s, 31 * s, 63 * s, 123 * s, 183 * s}, at)
-	})
-}
-
-// TestKeeperRecovers: a keeper that works follows those that did not.
-func TestKeeperRecovers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rabbitmq := newFakeRabbitMQ(t)
-		rabbitmq.declare("keep-a")
-		r := newRunning(t, rabbitmq, "one", nil)
-		make, broken := r.newKeeper, 3
-		r.newKeeper = func(o keeper.Options) (queueKeeper, error) {
-			if broken--; broken >= 0 {
-				return nil, errors.New("broken")
-			}
-			return make(o)
-		}
-		r.start()
-		time.Sleep(time.Minute)
-		require.Equal(t, "keeping", r.row("keep-a").State)
-	})
-}
 
 // TestExpiriesAreOnOneStream: each expiry that keepers and the observer report is published once, with its path.
 func TestExpiriesAreOnOneStream(t *testing.T) {

@@ -87,19 +87,6 @@ func TestClustersShareARedis(t *testing.T) {
 	require.Equal(t, []string{"a"}, a.Status().Members)
 	require.Equal(t, "rabbit@one", a.Status().Cluster)
 
-	// Somebody deletes the identity of the second cluster: one group, and each queue kept once, under the new one.
-	c := newRunning(t, two, "c", server.Client).start()
-	eventually(t, "two members", func() bool { return len(b.Status().Members) == 2 && len(c.Status().Members) == 2 })
-	two.set(cluster.Resync, func(map[string]cluster.Queue) { two.name = "rabbit@renamed" })
-	for _, r := range []*running{b, c} {
-		r.forgetIdentity()
-	}
-	eventually(t, "both under the new identity", func() bool {
-		return len(server.Client.Keys(t.Context(), "*identity+of+rabbit%40two*:lease").Val()) == 0 &&
-			server.Client.ZCard(t.Context(), "{curfew:keep:identity+of+rabbit%40renamed:shop}:members").Val() == 2
-	})
-	eventually(t, "one to keep it", func() bool { return len(b.kept())+len(c.kept()) == 1 })
-	require.Len(t, a.kept(), 1)
 }
 
 // TestNothingInRedisBeforeTheClusterIsKnown: the keys need its identity. Health still names a Redis that does not answer.
