@@ -10,7 +10,6 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
-	"curfew/monitor/rabbitmq/keeper"
 )
 
 // stampHeader is the annotation in which RabbitMQ keeps with a message when it is due, how often it had come out of this queue before, and when it was first
@@ -69,8 +68,8 @@ func (c *core) isBack(e *held) {
 		e.stamped = was.stamped
 		c.forget(was)
 	}
-	if e.known == ByStamp && c.remembered[e.fingerprint] != nil {
-		c.remember([]keeper.Shadow{{Fingerprint: e.fingerprint, Deadline: e.due, AgeUnknown: true}})
+	if e.known == ByStamp {
+		c.remembered.Remove(e.fingerprint, e.due)
 	}
 }
 

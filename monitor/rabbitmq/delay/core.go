@@ -113,7 +113,7 @@ type core struct {
 	tombstones map[tombstoneKey]*held                // commands that end messages when they come back; without a channel: RabbitMQ has it
 	self       string                                // the user whose commands are always obeyed: our own
 
-	remembered map[uint64]*dueTimes  // of messages that may come again, by fingerprint
+	remembered keeper.Multiset       // due times of messages that may come again
 	recent     []recentDue           // of messages that were discarded a moment ago: RabbitMQ may not have heard
 	outcomes   [2]map[string]Outcome // of messages with an id; the second one is older
 	ended      [2]map[ending]bool    // the messages that were cancelled or replaced in the last minutes: RabbitMQ may not have heard; the second one is older
@@ -131,7 +131,7 @@ type core struct {
 }
 
 func newCore(queue string, cancel cluster.Cancel, isDelay func(string) bool) *core {
-	return &core{queue: queue, ttl: -1, cancel: cancel, isDelay: isDelay, byID: map[string]*held{}, remembered: map[uint64]*dueTimes{}, awaited: map[string]int{},
+	return &core{queue: queue, ttl: -1, cancel: cancel, isDelay: isDelay, byID: map[string]*held{}, awaited: map[string]int{},
 		aside: map[deadline.Instant]*held{}, free: map[deadline.Instant]deadline.Instant{}, tombstones: map[tombstoneKey]*held{},
 		outcomes: [2]map[string]Outcome{{}, {}}, ended: [2]map[ending]bool{{}, {}}}
 }
@@ -225,7 +225,7 @@ func (c *core) dueOf(now deadline.Instant, m *message) (deadline.Instant, Known)
 		if m.stamp > 0 {
 			return m.stamp, ByStamp
 		}
-		if due, ok := c.recall(m.fingerprint); ok {
+		if due, ok := c.remembered.TakeLast(m.fingerprint); ok {
 			return due, ByMemory
 		}
 	}
@@ -338,7 +338,7 @@ func (c *core) wake() deadline.Instant {
 // lose drops what a channel held, or with nil all channels: RabbitMQ delivers it again. Due times are remembered.
 func (c *core) lose(ch *channel) {
 	for _, r := range c.recent {
-		c.remember([]keeper.Shadow{{Fingerprint: r.fingerprint, Deadline: r.due}})
+		c.remembered.Note(r.fingerprint, r.due)
 	}
 	c.recent = nil
 	for _, e := range c.tombstones {
@@ -356,7 +356,7 @@ func (c *core) lose(ch *channel) {
 			return true
 		}
 		if !e.again {
-			c.remember([]keeper.Shadow{{Fingerprint: e.fingerprint, Deadline: e.due}})
+			c.remembered.Note(e.fingerprint, e.due)
 		}
 		c.unlist(e)
 		return true

@@ -176,7 +176,7 @@ func (c *core) disconnect(now deadline.Instant, text string) {
 // beginGap notes that messages are not seen at once from now on.
 func (c *core) beginGap(now deadline.Instant) {
 	if c.ages.gap(now) && c.rolls.present == nil && len(c.given.rolled) == 0 {
-		c.given.waiting, c.given.passed = multiset{}, multiset{} // all that is in the queue has been seen: what has not come back is gone
+		c.given.waiting, c.given.passed = Multiset{}, Multiset{} // all that is in the queue has been seen: what has not come back is gone
 	}
 }
 

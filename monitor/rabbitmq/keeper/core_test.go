@@ -102,7 +102,7 @@ func TestEarlyReturnsExpireOnce(t *testing.T) {
 
 func TestMultisetAgainstAMap(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	var m multiset
+	var m Multiset
 	naive := map[uint64][]deadline.Instant{}
 	for range 20_000 {
 		fingerprint, at := r.Uint64N(20), deadline.Instant(r.Int64N(50))
@@ -121,7 +121,7 @@ func TestMultisetAgainstAMap(t *testing.T) {
 		default:
 			i := slices.Index(naive[fingerprint], at)
 			require.Equal(t, i >= 0, m.has(remembered{fingerprint: fingerprint, deadline: at}))
-			require.Equal(t, i >= 0, m.remove(fingerprint, at))
+			require.Equal(t, i >= 0, m.Remove(fingerprint, at))
 			if i >= 0 {
 				naive[fingerprint] = slices.Delete(naive[fingerprint], i, i+1)
 			}

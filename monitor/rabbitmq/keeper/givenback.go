@@ -24,10 +24,10 @@ type rolled struct {
 // givenBack remembers messages that are not held at the moment, by their fingerprints, and finds out which of them have
 // expired. The zero value is empty.
 type givenBack struct {
-	waiting multiset // given back before their deadlines, or lost with a channel
-	passed  multiset // waiting at an earlier time; then applications took messages that were behind them in the queue
+	waiting Multiset // given back before their deadlines, or lost with a channel
+	passed  Multiset // waiting at an earlier time; then applications took messages that were behind them in the queue
 	sweptAt deadline.Instant
-	left    multiset // given back at their deadlines
+	left    Multiset // given back at their deadlines
 
 	leaving   []leaving
 	settled   int      // leaving[:settled] have been judged
@@ -54,7 +54,7 @@ func (g *givenBack) atDeadline(now deadline.Instant, e *entry) {
 // by an application.
 func (g *givenBack) pass() {
 	if len(g.rolled) == 0 && len(g.waiting) > 0 {
-		g.passed, g.waiting = g.waiting, multiset{}
+		g.passed, g.waiting = g.waiting, Multiset{}
 	}
 }
 
@@ -79,8 +79,8 @@ func (r *remembered) retry() (after time.Duration, ok bool) {
 func (g *givenBack) sweep(now deadline.Instant) {
 	if now >= g.sweptAt.Add(forgetPast) {
 		g.sweptAt = now
-		g.waiting.dropBefore(now.Add(-forgetPast))
-		g.passed.dropBefore(now.Add(-forgetPast))
+		g.waiting.DropBefore(now.Add(-forgetPast))
+		g.passed.DropBefore(now.Add(-forgetPast))
 	}
 }
 
@@ -95,7 +95,7 @@ func (g *givenBack) settle(now deadline.Instant) int {
 	}
 	for len(g.rolled) > 0 && now >= g.rolled[0].at.Add(settleRolled) {
 		for _, l := range g.rolled[0].given {
-			if g.waiting.remove(l.fingerprint, l.deadline) {
+			if g.waiting.Remove(l.fingerprint, l.deadline) {
 				g.hasExpired(l)
 			}
 		}
@@ -103,7 +103,7 @@ func (g *givenBack) settle(now deadline.Instant) int {
 	}
 	for ; g.forgotten < g.settled && now >= g.leaving[g.forgotten].at.Add(forgetAfter); g.forgotten++ {
 		l := g.leaving[g.forgotten]
-		g.left.remove(l.fingerprint, l.deadline)
+		g.left.Remove(l.fingerprint, l.deadline)
 	}
 	if g.forgotten > 1024 || g.forgotten == len(g.leaving) {
 		g.leaving = slices.Delete(g.leaving, 0, g.forgotten)
@@ -162,27 +162,27 @@ type remembered struct {
 	early       uint8
 }
 
-// multiset keeps the deadlines of messages by fingerprint, in order. Equal messages share a fingerprint, and nobody can tell which
+// Multiset keeps the deadlines of messages by fingerprint, in order. Equal messages share a fingerprint, and nobody can tell which
 // deadline belongs to which message. So the first message that comes back gets the earliest: the set of deadlines is the
 // same. The zero value is empty.
-type multiset map[uint64][]remembered
+type Multiset map[uint64][]remembered
 
 // find returns the place of the first record of a fingerprint with that deadline or a later one.
-func (m multiset) find(fingerprint uint64, at deadline.Instant) (place int, found bool) {
+func (m Multiset) find(fingerprint uint64, at deadline.Instant) (place int, found bool) {
 	return slices.BinarySearchFunc(m[fingerprint], at, func(r remembered, at deadline.Instant) int { return cmp.Compare(r.deadline, at) })
 }
 
 // add adds a record. What comes in order of deadline is added fast.
-func (m *multiset) add(r remembered) {
+func (m *Multiset) add(r remembered) {
 	if *m == nil {
-		*m = multiset{}
+		*m = Multiset{}
 	}
 	place, _ := m.find(r.fingerprint, r.deadline+1)
 	(*m)[r.fingerprint] = slices.Insert((*m)[r.fingerprint], place, r)
 }
 
 // take removes the earliest record of a fingerprint.
-func (m multiset) take(fingerprint uint64) (r remembered, ok bool) {
+func (m Multiset) take(fingerprint uint64) (r remembered, ok bool) {
 	if list := m[fingerprint]; len(list) > 0 {
 		m.delete(fingerprint, 0)
 		return list[0], true
@@ -190,8 +190,26 @@ func (m multiset) take(fingerprint uint64) (r remembered, ok bool) {
 	return r, false
 }
 
-// dropBefore removes all records with earlier deadlines.
-func (m *multiset) dropBefore(at deadline.Instant) {
+// Note adds a deadline unless it is there.
+func (m *Multiset) Note(fingerprint uint64, at deadline.Instant) {
+	if _, found := m.find(fingerprint, at); !found {
+		m.add(remembered{fingerprint: fingerprint, deadline: at})
+	}
+}
+
+// TakeLast removes the latest record of a fingerprint, and returns its deadline.
+func (m Multiset) TakeLast(fingerprint uint64) (at deadline.Instant, ok bool) {
+	last := len(m[fingerprint]) - 1
+	if last < 0 {
+		return 0, false
+	}
+	at = m[fingerprint][last].deadline
+	m.delete(fingerprint, last)
+	return at, true
+}
+
+// DropBefore removes all records with earlier deadlines.
+func (m *Multiset) DropBefore(at deadline.Instant) {
 	for fingerprint := range *m {
 		for n, _ := m.find(fingerprint, at); n > 0; n-- {
 			m.delete(fingerprint, 0)
@@ -203,13 +221,13 @@ func (m *multiset) dropBefore(at deadline.Instant) {
 }
 
 // has reports whether there is a record with that deadline that has come back early that often.
-func (m multiset) has(r remembered) bool {
+func (m Multiset) has(r remembered) bool {
 	place, _ := m.find(r.fingerprint, r.deadline)
 	return slices.ContainsFunc(m[r.fingerprint][place:], func(o remembered) bool { return o.deadline == r.deadline && o.early == r.early })
 }
 
-// remove takes one record with that deadline out, and reports whether there was one.
-func (m multiset) remove(fingerprint uint64, at deadline.Instant) bool {
+// Remove takes one record with that deadline out, and reports whether there was one.
+func (m Multiset) Remove(fingerprint uint64, at deadline.Instant) bool {
 	place, found := m.find(fingerprint, at)
 	if found {
 		m.delete(fingerprint, place)
@@ -217,7 +235,7 @@ func (m multiset) remove(fingerprint uint64, at deadline.Instant) bool {
 	return found
 }
 
-func (m multiset) delete(fingerprint uint64, place int) {
+func (m Multiset) delete(fingerprint uint64, place int) {
 	switch list := m[fingerprint]; {
 	case len(list) == 1:
 		delete(m, fingerprint)
@@ -229,7 +247,7 @@ func (m multiset) delete(fingerprint uint64, place int) {
 }
 
 // each calls fn with every record.
-func (m multiset) each(fn func(remembered)) {
+func (m Multiset) each(fn func(remembered)) {
 	for _, list := range m {
 		for _, r := range list {
 			fn(r)
