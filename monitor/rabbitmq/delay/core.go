@@ -1,6 +1,7 @@
 package delay
 
 import (
+	"cmp"
 	"container/heap"
 	"slices"
 	"time"
@@ -337,8 +338,9 @@ func (c *core) wake() deadline.Instant {
 
 // lose drops what a channel held, or with nil all channels: RabbitMQ delivers it again. Due times are remembered.
 func (c *core) lose(ch *channel) {
+	var again []keeper.Shadow
 	for _, r := range c.recent {
-		c.remembered.Note(r.fingerprint, r.due)
+		again = append(again, keeper.Shadow{Fingerprint: r.fingerprint, Deadline: r.due})
 	}
 	c.recent = nil
 	for _, e := range c.tombstones {
@@ -356,7 +358,7 @@ func (c *core) lose(ch *channel) {
 			return true
 		}
 		if !e.again {
-			c.remembered.Note(e.fingerprint, e.due)
+			again = append(again, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: e.due})
 		}
 		c.unlist(e)
 		return true
@@ -367,4 +369,6 @@ func (c *core) lose(ch *channel) {
 		e.at = i
 	}
 	heap.Init(&c.waiting)
+	slices.SortFunc(again, func(a, b keeper.Shadow) int { return cmp.Compare(a.Deadline, b.Deadline) }) // what comes in order is remembered fast
+	c.remember(again)
 }
