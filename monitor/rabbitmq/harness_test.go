@@ -149,6 +149,7 @@ type fakeKeeper struct {
 	o      keeper.Options
 	facts  keeper.Facts
 	events []keeper.Event
+	knows  []keeper.Shadow
 
 	mu     sync.Mutex
 	status keeper.Status
@@ -229,6 +230,8 @@ func (k *fakeKeeper) Status() keeper.Status {
 	defer k.mu.Unlock()
 	return k.status
 }
+
+func (k *fakeKeeper) Remembered() []keeper.Shadow { return k.knows }
 
 func (k *fakeKeeper) PendingBefore(until []deadline.Instant, out []int64) []int64 {
 	for range until {

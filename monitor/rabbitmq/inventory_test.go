@@ -30,6 +30,7 @@ func TestKeepersFollowTheInventory(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Equal(t, "keeping", r.row("keep-b").State)
 
+		r.keeper("keep-a").knows = []keeper.Shadow{{Fingerprint: 1, Deadline: 2}}
 		rabbitmq.setPolicy("keep-a", map[string]any{"max-length": int64(10)})
 		time.Sleep(time.Second)
 		row := r.row("keep-a")
@@ -43,6 +44,7 @@ func TestKeepersFollowTheInventory(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Equal(t, "keeping", r.row("keep-a").State)
 		require.Equal(t, 2, r.count("keep-a"))
+		require.Equal(t, []keeper.Shadow{{Fingerprint: 1, Deadline: 2}}, r.keeper("keep-a").o.Remembered, "what the last one knew")
 		require.Empty(t, r.row("keep-a").Code)
 
 		rabbitmq.set(cluster.QueueDeleted, func(queues map[string]cluster.Queue) { delete(queues, "keep-b") })

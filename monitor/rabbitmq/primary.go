@@ -95,6 +95,7 @@ type source interface {
 type queueKeeper interface {
 	Run(ctx context.Context) error
 	Status() keeper.Status
+	Remembered() []keeper.Shadow
 	PendingBefore(until []deadline.Instant, out []int64) []int64
 }
 

@@ -41,7 +41,7 @@ type queue struct {
 	number uint64 // in expiries
 	events chan keeper.Event
 	turn   *turn          // nil: without Redis
-	shadow keeper.Shadows // a *lease.Shadows with Redis
+	shadow *lease.Shadows // nil: without Redis
 	batch  []deadline.Expiry
 	seq    uint64 // of the last expiry; with batch, of the goroutine of the keeper
 
@@ -72,7 +72,6 @@ type queue struct {
 func newQueueLocked(p *Primary, name string, rule cluster.Rule, number uint64) *queue {
 	q := &queue{p: p, name: name, rule: rule, number: keptNumbers + number, events: make(chan keeper.Event, eventsAtOnce), late: newLateness(), unkept: time.Now()}
 	if p.redis == nil {
-		q.shadow = &shadowsHere{now: p.Now, lasting: rule.Mode.Waits()}
 		return q
 	}
 	q.turn = &turn{Lease: lease.New(p.redis, p.space, name, p.name), group: p.group}
@@ -118,7 +117,7 @@ func (q *queue) stopLocked(cause error) {
 // run runs keepers until ctx ends.
 func (q *queue) run(ctx context.Context) {
 	var writing sync.WaitGroup
-	if s, ok := q.shadow.(*lease.Shadows); ok {
+	if s := q.shadow; s != nil {
 		until, end := context.WithCancel(context.WithoutCancel(ctx))
 		defer writing.Wait()
 		defer end()
@@ -192,7 +191,7 @@ func (q *queue) asideSince(since time.Time) int64 {
 // options returns the options of the queue's keepers.
 func (q *queue) options() keeper.Options {
 	o := keeper.Options{
-		VHost: q.p.vhost(), Queue: q.name, Connect: q.connect, Facts: q.readFacts, Events: q.events, Shadows: q.shadow, SeenUntil: q.seenUntil,
+		VHost: q.p.vhost(), Queue: q.name, Connect: q.connect, Facts: q.readFacts, Events: q.events, SeenUntil: q.seenUntil,
 		Expired: q.expired, Changed: q.changed, Name: q.p.name, Now: q.p.Now, Log: q.p.log,
 		MaxMessages: q.rule.Budget.Messages, MaxBytes: q.rule.Budget.Bytes, TakeRate: q.rule.Budget.Holds,
 		StopTimeout: stopTimeout, AllowUnknown: q.rule.Assume != queuefacts.UnknownType,
@@ -203,7 +202,10 @@ func (q *queue) options() keeper.Options {
 		o.MaxMessages = min(o.MaxMessages, cluster.MaxClassic)
 	}
 	if q.turn != nil { // a nil *turn would be a lease
-		o.Lease = q.turn
+		o.Lease, o.Shadows = q.turn, q.shadow
+	}
+	if q.keeper != nil {
+		o.Remembered = q.keeper.Remembered()
 	}
 	return o
 }

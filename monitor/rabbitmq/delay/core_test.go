@@ -137,6 +137,15 @@ func TestComesAgain(t *testing.T) {
 	require.Equal(t, []string{"+a"}, stamped.after(time.Second+time.Millisecond))
 }
 
+// TestKnowsWhatTheLastOneKnew: a keeper begins with the due times that the queue's last keeper knew.
+func TestKnowsWhatTheLastOneKnew(t *testing.T) {
+	o := Options{Options: keeper.Options{Queue: "q", Log: zap.NewNop(), Now: func() deadline.Instant { return 1 }, Remembered: []keeper.Shadow{{Fingerprint: 1, Deadline: 5}, {Fingerprint: 1, Deadline: 9}},
+		Connect: func(context.Context) (*amqp091.Connection, error) { return nil, nil }, Facts: func(context.Context) (keeper.Facts, error) { return keeper.Facts{}, nil }}}
+	k, err := New(o)
+	require.NoError(t, err)
+	require.Equal(t, o.Remembered, k.Remembered())
+}
+
 // TestEqualMessages: of equal messages, those that are still there are the latest.
 func TestEqualMessages(t *testing.T) {
 	s := newStory(t, cluster.CancelOff)

@@ -93,6 +93,7 @@ func New(o Options) (*Keeper, error) {
 	}
 	c := newCore(o.Queue, o.Cancel, o.IsDelay)
 	c.self = o.User
+	c.remember(o.Remembered)
 	log := o.Log.With(zap.String("vhost", o.VHost), zap.String("queue", o.Queue))
 	return &Keeper{o: o, log: log, lease: &keeper.Renewal{Lease: o.Lease, Log: log}, since: o.Now(), code: keeper.Looking, core: c, wake: make(chan struct{}, 1)}, nil
 }
@@ -161,6 +162,13 @@ func (k *Keeper) enter(s keeper.State, code keeper.Code, reason string) {
 	if k.o.Changed != nil {
 		k.o.Changed(k.statusLocked())
 	}
+}
+
+// Remembered returns the due times that are known of messages that may come again: all, once Run has returned.
+func (k *Keeper) Remembered() []keeper.Shadow {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.core.remembered.Shadows()
 }
 
 // Troubles returns what is wrong at the moment.

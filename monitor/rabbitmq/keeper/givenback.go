@@ -246,11 +246,12 @@ func (m Multiset) delete(fingerprint uint64, place int) {
 	}
 }
 
-// each calls fn with every record.
-func (m Multiset) each(fn func(remembered)) {
+// Shadows returns all.
+func (m Multiset) Shadows() (all []Shadow) {
 	for _, list := range m {
 		for _, r := range list {
-			fn(r)
+			all = append(all, Shadow{r.fingerprint, r.deadline, r.flags&uncertain != 0})
 		}
 	}
+	return all
 }

@@ -30,8 +30,10 @@ type Options struct {
 	Lease Lease
 	// SeenUntil is until when another keeper, from which the lease came, surely had all messages; nil, or 0: unknown.
 	SeenUntil func() deadline.Instant
-	// Shadows remember deadlines beyond a Run; nil: they are forgotten.
+	// Shadows remember deadlines beyond this process; nil: they are forgotten.
 	Shadows Shadows
+	// Remembered are the deadlines that the queue's last keeper in this process knew (Keeper.Remembered).
+	Remembered []Shadow
 	// Expired is called with the messages that expired because they were given back, in batches that are valid during
 	// the call. It must not block; nil: nobody is told.
 	Expired func([]Expiry)
@@ -130,6 +132,7 @@ func New(o Options) (*Keeper, error) {
 	k.lease = &Renewal{Lease: o.Lease, Log: k.log}
 	k.core = newCore(config{perChannel: o.PerChannel, limit: o.MaxMessages, bytesLimit: o.MaxBytes, takeRate: max(o.TakeRate, 0),
 		probeShare: o.ProbeShare, endlessMost: o.MaxWithoutTTL, unknownToo: o.AllowUnknown}, o.Now())
+	k.core.given.remember(o.Now(), o.Remembered)
 	return k, nil
 }
 

@@ -89,10 +89,14 @@ func (l *line) shadows() (all []Shadow) {
 			all = append(all, Shadow{e.fingerprint, e.deadline, e.flags&uncertain != 0})
 		}
 	}
-	l.given.waiting.each(func(r remembered) {
-		all = append(all, Shadow{r.fingerprint, r.deadline, r.flags&uncertain != 0})
-	})
-	return all
+	return append(append(all, l.given.waiting.Shadows()...), l.given.passed.Shadows()...)
+}
+
+// Remembered returns the deadlines that are known.
+func (k *Keeper) Remembered() []Shadow {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.core.line.shadows()
 }
 
 // PendingBefore appends the number of held deadlines up to each of the instants, which are in order. It looks at
