@@ -59,8 +59,8 @@ func TestInventory(t *testing.T) {
 	n.api(t, http.MethodPut, "operator-policies/"+vhost+"/op", map[string]any{"pattern": "^operator$", "definition": map[string]any{"max-length": 10}, "apply-to": "queues"}, nil)
 	n.api(t, http.MethodPut, "operator-policies/"+vhost+"/ttl", map[string]any{"pattern": "^by-policy", "definition": map[string]any{"message-ttl": 5000}, "apply-to": "queues"}, nil)
 
-	want := map[string]queuefacts.Code{}
-	refused := func(name string, code queuefacts.Code, args table) {
+	want := map[string]cluster.Code{}
+	refused := func(name string, code cluster.Code, args table) {
 		declare(t, ch, name, args)
 		want[name] = code
 	}
@@ -69,11 +69,11 @@ func TestInventory(t *testing.T) {
 	refused("priorities", cluster.ByRule, table{"x-max-priority": 5})
 	refused("uniform", cluster.UniformTTL, table{"x-message-ttl": 60000})
 	refused("ttl-policy", cluster.UniformTTL, nil)
-	refused("stream", queuefacts.IsStream, table{"x-queue-type": "stream"})
-	refused("expires", queuefacts.HasExpires, table{"x-expires": 600000})
-	refused("single", queuefacts.HasSingleActive, table{"x-single-active-consumer": true})
-	refused("drop-head", queuefacts.DropsHead, table{"x-max-length": 10})
-	refused("reject", queuefacts.RejectsPublish, table{"x-max-length-bytes": 1000, "x-overflow": "reject-publish"})
+	refused("stream", cluster.IsStream, table{"x-queue-type": "stream"})
+	refused("expires", cluster.HasExpires, table{"x-expires": 600000})
+	refused("single", cluster.HasSingleActive, table{"x-single-active-consumer": true})
+	refused("drop-head", cluster.DropsHead, table{"x-max-length": 10})
+	refused("reject", cluster.RejectsPublish, table{"x-max-length-bytes": 1000, "x-overflow": "reject-publish"})
 	limited := cluster.LowDeliveryLimit
 	if family() == queuefacts.Family43 { // where a nack does not count
 		limited = cluster.ByRule
@@ -81,9 +81,9 @@ func TestInventory(t *testing.T) {
 	refused("limit", limited, table{"x-queue-type": "quorum", "x-delivery-limit": 2})
 	refused("taken", cluster.ExclusiveConsumer, nil)
 	refused("polled", cluster.IsPolled, nil)
-	refused("operator", queuefacts.DropsHead, nil)
+	refused("operator", cluster.DropsHead, nil)
 	refused("busy", cluster.ByRule, table{"x-queue-type": "quorum"})
-	want["exclusive"], want["auto-delete"], want["by-policy"] = queuefacts.IsExclusive, queuefacts.IsAutoDelete, cluster.UniformTTL
+	want["exclusive"], want["auto-delete"], want["by-policy"] = cluster.IsExclusive, cluster.IsAutoDelete, cluster.UniformTTL
 	declare(t, ch, "by-policy", nil)
 	_, err := ch.QueueDeclare("exclusive", false, false, true, false, nil)
 	check(t, err)
@@ -107,7 +107,7 @@ func TestInventory(t *testing.T) {
 		for _, q := range i.Queues {
 			if q.Unknown != 0 {
 				d := cluster.Decide(&q, keepAll(t)[0], i.Server, queuefacts.TTLStats{}, true)
-				require.Contains(t, []queuefacts.Code{cluster.CannotBeKnown, queuefacts.IsExclusive, cluster.UniformTTL}, d.Code, q.Name)
+				require.Contains(t, []cluster.Code{cluster.CannotBeKnown, cluster.IsExclusive, cluster.UniformTTL}, d.Code, q.Name)
 				return false
 			}
 		}

@@ -52,7 +52,7 @@ type letter struct {
 
 func declareKept(t testing.TB, url, name string, kind queuefacts.Type, args amqp091.Table) *keptQueue {
 	t.Helper()
-	q := &keptQueue{t: t, url: url, name: name, facts: keeper.Facts{Settings: queuefacts.Settings{Type: kind}, Family: family(), TTL: -1, ConsumerTimeout: 30 * time.Minute},
+	q := &keptQueue{t: t, url: url, name: name, facts: keeper.Facts{Type: kind, Family: family(), TTL: -1, ConsumerTimeout: 30 * time.Minute},
 		unconfirmed: 64, deadline: map[string]time.Time{}, letters: map[string]letter{}, forgotten: map[string]bool{}}
 	if kind == queuefacts.Quorum && family() != queuefacts.Family3 {
 		q.facts.DeliveryLimit = 20 // by default

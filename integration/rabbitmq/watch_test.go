@@ -58,7 +58,7 @@ func watch(ctx context.Context, c helperConfig, o *keeper.Options) error {
 }
 
 func factsOf(q *cluster.Queue, s cluster.Server) keeper.Facts {
-	f := keeper.Facts{Settings: q.Settings(), Family: s.Family(), TTL: -1, ConsumerTimeout: 30 * time.Minute}
+	f := keeper.Facts{Type: q.Type, Family: s.Family(), TTL: -1, ConsumerTimeout: 30 * time.Minute}
 	if limit, ok := q.DeliveryLimit(s.Family()); ok {
 		f.DeliveryLimit = int(limit)
 	}

@@ -312,7 +312,7 @@ func factsOf(q *cluster.Queue, rule cluster.Rule, s cluster.Server, others keepe
 	if asked.Type == queuefacts.UnknownType {
 		asked.Type = rule.Assume
 	}
-	f := keeper.Facts{Settings: asked.Settings(), Family: s.Family(), TTL: -1, Others: others}
+	f := keeper.Facts{Type: asked.Type, Family: s.Family(), TTL: -1, Others: others}
 	if ttl, ok := q.TTLMillis(); ok {
 		f.TTL = time.Duration(ttl) * time.Millisecond
 	}
@@ -321,9 +321,6 @@ func factsOf(q *cluster.Queue, rule cluster.Rule, s cluster.Server, others keepe
 	}
 	if timeout, ok := q.ConsumerTimeoutMillis(); ok {
 		f.ConsumerTimeout = time.Duration(timeout) * time.Millisecond
-	}
-	if unknown := q.Unknown & (cluster.UnknownArguments | cluster.UnknownPolicy); unknown != 0 {
-		f.Unknown = unknown.String()
 	}
 	return f
 }

@@ -35,7 +35,7 @@ func TestKeepersFollowTheInventory(t *testing.T) {
 		time.Sleep(time.Second)
 		row := r.row("keep-a")
 		require.Equal(t, "refused", row.State)
-		require.Equal(t, string(queuefacts.DropsHead), row.Code)
+		require.Equal(t, string(cluster.DropsHead), row.Code)
 		require.NotEmpty(t, row.Instead)
 		require.False(t, row.Here)
 		require.Equal(t, keeper.Stopped, r.keeper("keep-a").Status().State, "all was given back")
@@ -69,7 +69,7 @@ func TestFactsReachTheKeeper(t *testing.T) {
 			return facts
 		}
 		facts := readFacts()
-		require.Equal(t, keeper.Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family3, TTL: -1, Others: keeper.Absent}, facts)
+		require.Equal(t, keeper.Facts{Type: queuefacts.Quorum, Family: queuefacts.Family3, TTL: -1, Others: keeper.Absent}, facts)
 		rabbitmq.setPolicy("keep-a", map[string]any{"delivery-limit": int64(40), "consumer-timeout": int64(60_000)})
 		time.Sleep(time.Second)
 		k := r.keeper("keep-a")

@@ -33,21 +33,31 @@ func (v Verdict) String() string {
 // MarshalText is String.
 func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// Codes of decisions besides those of queuefacts.Settings.
+// Code names the reason for a decision on a queue in one word, for metrics and tests.
+type Code string
+
 const (
-	ByRule            queuefacts.Code = "by_rule"
-	UniformTTL        queuefacts.Code = "uniform_ttl"
-	FewDeadlines      queuefacts.Code = "few_deadlines"
-	NoSuchType        queuefacts.Code = "type"
-	IsInternal        queuefacts.Code = "internal"
-	IsPolled          queuefacts.Code = "polled"
-	ExclusiveConsumer queuefacts.Code = "exclusive_consumer"
-	LowDeliveryLimit  queuefacts.Code = "delivery_limit"
-	TooMany           queuefacts.Code = "too_many_messages"
-	NotRunning        queuefacts.Code = "not_running"
-	OtherVersion      queuefacts.Code = "version"
-	CannotBeKnown     queuefacts.Code = "cannot_be_known"
-	LeadsNowhere      queuefacts.Code = "no_dead_letter_exchange"
+	ByRule            Code = "by_rule"
+	UniformTTL        Code = "uniform_ttl"
+	FewDeadlines      Code = "few_deadlines"
+	IsStream          Code = "stream"
+	NoSuchType        Code = "type"
+	IsInternal        Code = "internal"
+	IsExclusive       Code = "exclusive"
+	IsAutoDelete      Code = "auto_delete"
+	HasExpires        Code = "expires"
+	HasSingleActive   Code = "single_active_consumer"
+	DropsHead         Code = "max_length_drop_head"
+	RejectsPublish    Code = "max_length_reject_publish"
+	DelaysRetries     Code = "delayed_retry"
+	IsPolled          Code = "polled"
+	ExclusiveConsumer Code = "exclusive_consumer"
+	LowDeliveryLimit  Code = "delivery_limit"
+	TooMany           Code = "too_many_messages"
+	NotRunning        Code = "not_running"
+	OtherVersion      Code = "version"
+	CannotBeKnown     Code = "cannot_be_known"
+	LeadsNowhere      Code = "no_dead_letter_exchange"
 )
 
 // fewestSeen is how many messages have to be seen before their share counts.
@@ -56,7 +66,7 @@ const fewestSeen = 100
 // Decision is what is done with one queue, and why.
 type Decision struct {
 	Verdict Verdict
-	Code    queuefacts.Code
+	Code    Code
 	Reason  string // one sentence
 	Instead string // what to do about it; empty: nothing
 	// Mind is what to know about a queue that is kept.
@@ -150,7 +160,7 @@ func uniform(q *Queue, seen queuefacts.TTLStats) (d Decision, yes bool) {
 	return d, true
 }
 
-func refuse(code queuefacts.Code, reason, instead string) Decision {
+func refuse(code Code, reason, instead string) Decision {
 	return Decision{Verdict: Refused, Code: code, Reason: reason, Instead: instead}
 }
 
@@ -162,8 +172,8 @@ func refusal(q *Queue, r Rule, s Server) (d Decision) {
 	if q.Arguments["x-internal-purpose"] != nil {
 		return refuse(IsInternal, "It belongs to RabbitMQ's federation or another plugin.", "")
 	}
-	if why, refused := q.Settings().Refusal(); refused {
-		return refuse(why.Code, why.Reason, why.Instead)
+	if d := settingsRefuse(q); d.Code != "" {
+		return d
 	}
 	limit, limited := q.DeliveryLimit(s.Family())
 	most, raise := r.Budget.Messages, fmt.Sprintf("Raise budget.messages in the file that CURFEW_WATCH names (%d at most).", maxQuorum)
@@ -185,6 +195,35 @@ func refusal(q *Queue, r Rule, s Server) (d Decision) {
 		return refuse(ExclusiveConsumer, fmt.Sprintf("Its consumer %s is exclusive: nobody else may consume from the queue.", q.Attached[exclusive].Tag), "Consume without the exclusive flag.")
 	case all > int64(most):
 		return refuse(TooMany, fmt.Sprintf("It has %d messages, and at most %d may be held.", all, most), raise)
+	}
+	return d
+}
+
+// settingsRefuse is refusal by the queue's type, flags, arguments and policies.
+func settingsRefuse(q *Queue) (d Decision) {
+	_, expires := q.shortest("expires")
+	_, length := q.MaxLength()
+	_, bytes := q.MaxLengthBytes()
+	limited := length || bytes
+	delayed, _ := q.governed("delayed-retry-type")
+	_, waits := q.lowest("delayed-retry-min") // without, it is as if it were disabled
+	switch {
+	case q.Type == queuefacts.Stream:
+		return refuse(IsStream, "A stream keeps messages by age and size, and has no times to live.", "Set its x-max-age.")
+	case q.Exclusive:
+		return refuse(IsExclusive, "Only the connection that declared an exclusive queue can consume from it.", "Let the application expire what it does not need.")
+	case q.AutoDelete:
+		return refuse(IsAutoDelete, "It is deleted when its last consumer goes, and Curfew would be that consumer.", "Declare it without auto-delete.")
+	case expires:
+		return refuse(HasExpires, "Consuming counts as use, so a queue with x-expires would live forever.", "Remove x-expires (in a policy: expires), or observe it.")
+	case q.Arguments["x-single-active-consumer"] == true:
+		return refuse(HasSingleActive, "Curfew would be the single active consumer, and the applications would get nothing.", "Declare it without x-single-active-consumer: a queue of delays needs none.")
+	case limited && q.Overflow() != "drop-head":
+		return refuse(RejectsPublish, "Messages that are held do not count towards max-length, so the limit would not hold.", "Remove max-length and set budget.messages, or observe it.")
+	case limited:
+		return refuse(DropsHead, "Messages that are held do not count towards max-length: giving them back would drop the oldest.", "Remove max-length and set budget.messages, or observe it.")
+	case q.Type == queuefacts.Quorum && waits && delayed != "" && delayed != "disabled":
+		return refuse(DelaysRetries, "It delays every message that is given back.", "Set delayed-retry-type to disabled: Curfew keeps the delays.")
 	}
 	return d
 }

@@ -36,7 +36,7 @@ func TestDecide(t *testing.T) {
 		server  Server
 		seen    queuefacts.TTLStats
 		verdict Verdict
-		code    queuefacts.Code
+		code    Code
 	}{
 		{"plain quorum", queue(queuefacts.Quorum, nil), keep, rabbit310, queuefacts.TTLStats{}, Kept, ByRule},
 		{"plain classic", queue(queuefacts.Classic, nil), keep, rabbit43, queuefacts.TTLStats{}, Kept, ByRule},
@@ -53,23 +53,23 @@ func TestDecide(t *testing.T) {
 		{"few deadlines", queue(queuefacts.Quorum, nil), keep, rabbit310, queuefacts.TTLStats{Messages: 1000, Expiring: 100}, NotWorth, FewDeadlines},
 		{"few messages seen", queue(queuefacts.Quorum, nil), keep, rabbit310, queuefacts.TTLStats{Messages: 99}, Kept, ByRule},
 
-		{"stream", queue(queuefacts.Stream, nil), keep, rabbit310, queuefacts.TTLStats{}, Refused, queuefacts.IsStream},
+		{"stream", queue(queuefacts.Stream, nil), keep, rabbit310, queuefacts.TTLStats{}, Refused, IsStream},
 		{"unknown type", queue("rabbit_mqtt_qos0_queue", nil), keep, rabbit43, queuefacts.TTLStats{}, Refused, NoSuchType},
 		{"federation's own", with(queuefacts.Classic, args{"x-internal-purpose": "federation"}), keep, rabbit310, queuefacts.TTLStats{}, Refused, IsInternal},
-		{"exclusive", queue(queuefacts.Classic, func(q *Queue) { q.Exclusive = true }), keep, rabbit310, queuefacts.TTLStats{}, Refused, queuefacts.IsExclusive},
-		{"auto-delete", queue(queuefacts.Classic, func(q *Queue) { q.AutoDelete = true }), keep, rabbit310, queuefacts.TTLStats{}, Refused, queuefacts.IsAutoDelete},
-		{"x-expires", with(queuefacts.Classic, args{"x-expires": int64(1000)}), keep, rabbit310, queuefacts.TTLStats{}, Refused, queuefacts.HasExpires},
-		{"expires by policy", policy(queuefacts.Quorum, args{"expires": int64(1000)}), keep, rabbit310, queuefacts.TTLStats{}, Refused, queuefacts.HasExpires},
-		{"single active consumer", with(queuefacts.Quorum, args{"x-single-active-consumer": true}), keep, rabbit310, queuefacts.TTLStats{}, Refused, queuefacts.HasSingleActive},
-		{"max-length", with(queuefacts.Classic, args{"x-max-length": int64(10)}), keep, rabbit310, queuefacts.TTLStats{}, Refused, queuefacts.DropsHead},
-		{"max-length-bytes by policy", policy(queuefacts.Quorum, args{"max-length-bytes": int64(10)}), keep, rabbit310, queuefacts.TTLStats{}, Refused, queuefacts.DropsHead},
-		{"reject-publish", with(queuefacts.Classic, args{"x-max-length": int64(10), "x-overflow": "reject-publish"}), keep, rabbit310, queuefacts.TTLStats{}, Refused, queuefacts.RejectsPublish},
-		{"reject-publish-dlx", policy(queuefacts.Classic, args{"max-length": int64(10), "overflow": "reject-publish-dlx"}), keep, rabbit310, queuefacts.TTLStats{}, Refused, queuefacts.RejectsPublish},
-		{"delayed retry", with(queuefacts.Quorum, args{"x-delayed-retry-type": "all", "x-delayed-retry-min": int64(1000)}), keep, rabbit43, queuefacts.TTLStats{}, Refused, queuefacts.DelaysRetries},
+		{"exclusive", queue(queuefacts.Classic, func(q *Queue) { q.Exclusive = true }), keep, rabbit310, queuefacts.TTLStats{}, Refused, IsExclusive},
+		{"auto-delete", queue(queuefacts.Classic, func(q *Queue) { q.AutoDelete = true }), keep, rabbit310, queuefacts.TTLStats{}, Refused, IsAutoDelete},
+		{"x-expires", with(queuefacts.Classic, args{"x-expires": int64(1000)}), keep, rabbit310, queuefacts.TTLStats{}, Refused, HasExpires},
+		{"expires by policy", policy(queuefacts.Quorum, args{"expires": int64(1000)}), keep, rabbit310, queuefacts.TTLStats{}, Refused, HasExpires},
+		{"single active consumer", with(queuefacts.Quorum, args{"x-single-active-consumer": true}), keep, rabbit310, queuefacts.TTLStats{}, Refused, HasSingleActive},
+		{"max-length", with(queuefacts.Classic, args{"x-max-length": int64(10)}), keep, rabbit310, queuefacts.TTLStats{}, Refused, DropsHead},
+		{"max-length-bytes by policy", policy(queuefacts.Quorum, args{"max-length-bytes": int64(10)}), keep, rabbit310, queuefacts.TTLStats{}, Refused, DropsHead},
+		{"reject-publish", with(queuefacts.Classic, args{"x-max-length": int64(10), "x-overflow": "reject-publish"}), keep, rabbit310, queuefacts.TTLStats{}, Refused, RejectsPublish},
+		{"reject-publish-dlx", policy(queuefacts.Classic, args{"max-length": int64(10), "overflow": "reject-publish-dlx"}), keep, rabbit310, queuefacts.TTLStats{}, Refused, RejectsPublish},
+		{"delayed retry", with(queuefacts.Quorum, args{"x-delayed-retry-type": "all", "x-delayed-retry-min": int64(1000)}), keep, rabbit43, queuefacts.TTLStats{}, Refused, DelaysRetries},
 		{"delayed retry without a wait", with(queuefacts.Quorum, args{"x-delayed-retry-type": "all"}), keep, rabbit43, queuefacts.TTLStats{}, Kept, ByRule},
 		{"delayed retry by policy", queue(queuefacts.Quorum, func(q *Queue) {
 			q.Arguments, q.Policy = args{"x-delayed-retry-type": "disabled", "x-delayed-retry-min": int64(1)}, args{"delayed-retry-type": "all"}
-		}), keep, rabbit43, queuefacts.TTLStats{}, Refused, queuefacts.DelaysRetries},
+		}), keep, rabbit43, queuefacts.TTLStats{}, Refused, DelaysRetries},
 		{"delayed retry disabled", with(queuefacts.Quorum, args{"x-delayed-retry-type": "disabled"}), keep, rabbit43, queuefacts.TTLStats{}, Kept, ByRule},
 		{"polled now and then", queue(queuefacts.Classic, func(q *Queue) { q.Polled = true }), keep, rabbit310, queuefacts.TTLStats{}, Refused, IsPolled},
 		{"polled long ago", queue(queuefacts.Classic, func(q *Queue) { q.Gets = 1 }), keep, rabbit310, queuefacts.TTLStats{}, Kept, ByRule},
@@ -91,7 +91,7 @@ func TestDecide(t *testing.T) {
 		{"no management API", queue(queuefacts.UnknownType, func(q *Queue) { q.Unknown = UnknownArguments | UnknownPolicy }), keep, rabbit310, queuefacts.TTLStats{}, Refused, CannotBeKnown},
 		{"no management API, vouched for", queue(queuefacts.UnknownType, func(q *Queue) { q.Unknown = UnknownArguments | UnknownPolicy }), vouched, rabbit310, queuefacts.TTLStats{}, Kept, ByRule},
 		{"policy not known yet", queue(queuefacts.Quorum, func(q *Queue) { q.Unknown = UnknownPolicy }), keep, rabbit310, queuefacts.TTLStats{}, Refused, CannotBeKnown},
-		{"locked, though vouched for", queue(queuefacts.UnknownType, func(q *Queue) { q.Unknown, q.Exclusive = UnknownArguments, true }), vouched, rabbit310, queuefacts.TTLStats{}, Refused, queuefacts.IsExclusive},
+		{"locked, though vouched for", queue(queuefacts.UnknownType, func(q *Queue) { q.Unknown, q.Exclusive = UnknownArguments, true }), vouched, rabbit310, queuefacts.TTLStats{}, Refused, IsExclusive},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := Decide(&c.q, c.rule, c.server, c.seen, true)

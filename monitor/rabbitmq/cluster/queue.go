@@ -127,26 +127,6 @@ func (q *Queue) DeliveryLimit(f queuefacts.Family) (int64, bool) {
 	return limit, true
 }
 
-// Settings returns what decides whether the queue's messages may be held.
-func (q *Queue) Settings() queuefacts.Settings {
-	_, expires := q.shortest("expires")
-	_, length := q.MaxLength()
-	_, bytes := q.MaxLengthBytes()
-	single, _ := q.Arguments["x-single-active-consumer"].(bool)
-	delayed, _ := q.governed("delayed-retry-type") // "" or "disabled": returned messages are ready at once
-	_, waits := q.lowest("delayed-retry-min")      // as without this
-	s := queuefacts.Settings{Type: q.Type, Exclusive: q.Exclusive, AutoDelete: q.AutoDelete, Expires: expires, SingleActive: single,
-		DelayedRetry: q.Type == queuefacts.Quorum && waits && delayed != "" && delayed != "disabled"}
-	switch {
-	case !length && !bytes:
-	case q.Overflow() == "drop-head":
-		s.Overflow = queuefacts.DropHead
-	default:
-		s.Overflow = queuefacts.RejectPublish
-	}
-	return s
-}
-
 // lowest is the lower one of argument x-key and policy key, as RabbitMQ takes it for numbers.
 func (q *Queue) lowest(key string) (value int64, ok bool) {
 	value, ok = whole(q.Arguments["x-"+key])

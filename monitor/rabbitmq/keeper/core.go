@@ -52,7 +52,6 @@ type config struct {
 	takeRate    int     // messages per second at start
 	probeShare  float64 // of the TTL
 	endlessMost float64 // share of messages without TTL
-	unknownToo  bool    // keep queues although something about them could not be found out
 }
 
 // core decides what is taken, held and given back. It does nothing itself: events come in by its methods, each with
@@ -137,15 +136,8 @@ func (c *core) setFacts(now deadline.Instant, f Facts) {
 	changed := c.facts != f
 	c.facts, c.stale, c.line.quorum, c.line.putsBack = f, false, f.Type == queuefacts.Quorum, f.putsBack()
 	c.looks.at = min(c.looks.at, now.Add(lookEvery))
-	against, refused := f.Refusal()
-	why := reason{Settings, against.Reason}
-	if !refused && f.Unknown != "" && !c.cfg.unknownToo {
-		why = reason{Unknown, "cannot be known: " + f.Unknown}
-	}
 	switch {
-	case why.text != "":
-		c.refuse(now, refusal{reason: why})
-	case c.state == Refused && (changed || c.refusal.readyBelow == 0 && c.refusal.retryAt == 0):
+	case c.state == Refused && changed:
 		c.refusal = refusal{}
 		c.enter(now, Observing, looking)
 	case changed && c.taking():
@@ -205,7 +197,6 @@ func (c *core) passTime(now deadline.Instant) {
 	if c.state == Refused && c.refusal.retryAt != 0 && now >= c.refusal.retryAt {
 		c.refusal.retryAt = 0
 		c.enter(now, Observing, reason{Looking, "trying again"})
-		c.setFacts(now, c.facts)
 		c.looks.at = now
 	}
 }

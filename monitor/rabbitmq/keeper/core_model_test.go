@@ -353,7 +353,7 @@ func testConfig() config {
 }
 
 func plainFacts(t queuefacts.Type) Facts {
-	return Facts{Settings: queuefacts.Settings{Type: t}, Family: queuefacts.Family3, TTL: -1, ConsumerTimeout: 10 * time.Minute}
+	return Facts{Type: t, Family: queuefacts.Family3, TTL: -1, ConsumerTimeout: 10 * time.Minute}
 }
 
 // kinds are facts of queues that are kept in different ways.

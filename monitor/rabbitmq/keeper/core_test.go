@@ -17,20 +17,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSettingsRefuse: the keeper refuses what the settings of a queue forbid, with the reason that queuefacts has, and begins when they change.
-func TestSettingsRefuse(t *testing.T) {
-	fine := plainFacts(queuefacts.Quorum)
-	changed := fine
-	changed.Overflow = queuefacts.DropHead
+// TestOtherFactsEndARefusal: a delivery limit that is raised, for example.
+func TestOtherFactsEndARefusal(t *testing.T) {
+	facts := plainFacts(queuefacts.Quorum)
 	c := newCore(testConfig(), 1)
-	c.connect(1, changed)
-	against, _ := changed.Refusal()
+	c.connect(1, facts)
+	c.refuse(2, refusal{reason: reason{DeliveryLimit, "a quarter is spent"}, readyBelow: 1})
+	c.setFacts(3, facts)
 	require.Equal(t, Refused, c.state)
-	require.Equal(t, reason{Settings, against.Reason}, c.reason)
-	c.setFacts(2, fine)
+	facts.DeliveryLimit = 100
+	c.setFacts(4, facts)
 	require.Equal(t, Observing, c.state)
-	c.setFacts(3, changed)
-	require.Equal(t, Refused, c.state)
 }
 
 func TestVersionsDiffer(t *testing.T) {
@@ -41,12 +38,12 @@ func TestVersionsDiffer(t *testing.T) {
 		hold   time.Duration
 		share  float64
 	}{
-		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Classic}, Family: queuefacts.Family3}, false, -1, 15 * time.Minute, 0.05},
-		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family3}, true, -1, 15 * time.Minute, 0.05},
-		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family3, DeliveryLimit: 5, ConsumerTimeout: time.Minute}, true, 1, 30 * time.Second, 0},
-		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family40, DeliveryLimit: 20}, true, 5, 15 * time.Minute, 0.2},
-		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family43, DeliveryLimit: 20}, false, 5, 12 * time.Hour, 0.05},
-		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Classic}, Family: queuefacts.Family43}, false, -1, 0, 0.05},
+		{Facts{Type: queuefacts.Classic, Family: queuefacts.Family3}, false, -1, 15 * time.Minute, 0.05},
+		{Facts{Type: queuefacts.Quorum, Family: queuefacts.Family3}, true, -1, 15 * time.Minute, 0.05},
+		{Facts{Type: queuefacts.Quorum, Family: queuefacts.Family3, DeliveryLimit: 5, ConsumerTimeout: time.Minute}, true, 1, 30 * time.Second, 0},
+		{Facts{Type: queuefacts.Quorum, Family: queuefacts.Family40, DeliveryLimit: 20}, true, 5, 15 * time.Minute, 0.2},
+		{Facts{Type: queuefacts.Quorum, Family: queuefacts.Family43, DeliveryLimit: 20}, false, 5, 12 * time.Hour, 0.05},
+		{Facts{Type: queuefacts.Classic, Family: queuefacts.Family43}, false, -1, 0, 0.05},
 	} {
 		require.Equal(t, c.counts, c.facts.returnsCount())
 		require.Equal(t, c.takes, c.facts.takes())
@@ -697,10 +694,6 @@ func TestAFullDeliveryLimitIsRefusedUntilTheQueueIsEmpty(t *testing.T) {
 	}
 	s.pass(2 * time.Minute)
 	require.Equal(t, Keeping, s.c.state)
-	s.facts.Overflow = queuefacts.DropHead
-	s.learn()
-	s.pass(time.Second)
-	require.Equal(t, Refused, s.c.state)
 }
 
 // TestALargeMessageIsRefusedUntilItHasGone: one message that is larger than the budget.

@@ -71,7 +71,7 @@
 //
 // # What is refused
 //
-// queuefacts.Settings.Refusal has the settings that forbid holding messages, with the reasons. The keeper also refuses
+// cluster.Decide has the settings that forbid holding messages, with the reasons: no keeper runs then. The keeper refuses
 // more than Options.MaxMessages or MaxBytes, mostly messages without TTL, more than a quarter of the delivery limit spent
 // (RabbitMQ: Quorum Queues, "Poison Message Handling"; 3.x and 4.0 to 4.2 count each return, from 4.3 on a nack does not
 // count).

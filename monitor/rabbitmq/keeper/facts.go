@@ -18,10 +18,9 @@ const (
 )
 
 // Facts are what has to be known of a queue before its messages are taken: its arguments and the policies on it, as
-// they apply together. A wrong fact may cost messages their order, or early dead-lettering by max-length; it never
-// makes one expire early.
+// they apply together. A wrong fact may cost messages their order; it never makes one expire early.
 type Facts struct {
-	queuefacts.Settings
+	Type   queuefacts.Type
 	Family queuefacts.Family
 	// TTL is the queue's message-ttl; negative is none, and 0 is a TTL of 0.
 	TTL time.Duration
@@ -31,9 +30,6 @@ type Facts struct {
 	ConsumerTimeout time.Duration
 	// Others is by a list that may be seconds old.
 	Others Presence
-	// Unknown names what could not be read, such as "policies"; the queue is refused while it is not empty, unless
-	// Options.AllowUnknown.
-	Unknown string
 }
 
 // returnsCount reports whether a basic.nack counts against the delivery limit.

@@ -49,7 +49,6 @@ type Options struct {
 	TakeRate      int           // messages per second at the start; 0 is 5,000, negative means no limit
 	ProbeShare    float64       // lateness of messages of unknown age as a share of their TTL; 0 is 0.05
 	MaxWithoutTTL float64       // share of messages without TTL, from 1,000 messages on; 0 is 0.5, 1 any
-	AllowUnknown  bool          // keep although Facts.Unknown names something
 	StopTimeout   time.Duration // for the last release; 0 is 10 s plus 1 s for each 10,000 messages held
 
 	Log *zap.Logger
@@ -131,7 +130,7 @@ func New(o Options) (*Keeper, error) {
 	k := &Keeper{o: o, log: o.Log.With(zap.String("vhost", o.VHost), zap.String("queue", o.Queue))}
 	k.lease = &Renewal{Lease: o.Lease, Log: k.log}
 	k.core = newCore(config{perChannel: o.PerChannel, limit: o.MaxMessages, bytesLimit: o.MaxBytes, takeRate: max(o.TakeRate, 0),
-		probeShare: o.ProbeShare, endlessMost: o.MaxWithoutTTL, unknownToo: o.AllowUnknown}, o.Now())
+		probeShare: o.ProbeShare, endlessMost: o.MaxWithoutTTL}, o.Now())
 	k.core.given.remember(o.Now(), o.Remembered)
 	return k, nil
 }

@@ -6,7 +6,7 @@ import (
 	"curfew/broker/deadline"
 )
 
-// refusal is why nothing is held, and what ends that, other than a change of the facts.
+// refusal is why nothing is held, and what ends that, apart from a change of the facts.
 type refusal struct {
 	reason
 	readyBelow int              // until fewer are ready; 0 does not apply

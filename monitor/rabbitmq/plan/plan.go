@@ -37,7 +37,7 @@ type Row struct {
 	Rule      string               `json:"rule"` // by CURFEW_WATCH: keep, delay, retry, observe or off; empty: no rule
 	// Deadlines is how they can be kept: kept, exact, not_worth or refused.
 	Deadlines cluster.Verdict `json:"deadlines"`
-	Code      queuefacts.Code `json:"code"`
+	Code      cluster.Code    `json:"code"`
 	Reason    string          `json:"reason"`
 	Instead   string          `json:"instead,omitempty"` // what to do about it
 	Mind      []string        `json:"mind,omitempty"`

@@ -42,12 +42,3 @@ func (f Family) CountsReturns() bool { return f != Family43 }
 func (f Family) DefaultDeliveryLimit() (limit int64, ok bool) {
 	return 20, f == Family40 || f == Family43
 }
-
-// Overflow is what a queue with max-length or max-length-bytes does when it is full.
-type Overflow uint8
-
-const (
-	Unlimited Overflow = iota // it has neither
-	DropHead
-	RejectPublish
-)
