@@ -328,14 +328,14 @@ func curfewDelays(t testing.TB, r *replica, args ...string) string {
 	return out.String()
 }
 
-// putAside publishes 3,000 messages and waits until RabbitMQ has put aside what is not due within a minute: 1,000 are due in 70 to 80 s, so that they come
+// putAside publishes 3,000 messages and waits until RabbitMQ has put aside what is not due within a minute: 1,000 are due in 95 to 105 s, so that they come
 // back before, 1,000 in 30 to 40 s, and 1,000 in hours.
 func (d *delays) putAside(r *replica) {
 	d.t.Helper()
 	confirms := make([]*amqp091.DeferredConfirmation, 0, 3000)
 	for i := range 1000 {
 		in := time.Duration(i) * 10 * time.Millisecond
-		confirms = append(confirms, d.send(fmt.Sprint("minute ", i), 70*time.Second+in, nil, ""), d.send(fmt.Sprint("soon ", i), 30*time.Second+in, nil, ""),
+		confirms = append(confirms, d.send(fmt.Sprint("minute ", i), 95*time.Second+in, nil, ""), d.send(fmt.Sprint("soon ", i), 30*time.Second+in, nil, ""),
 			d.send(fmt.Sprint("hours ", i), 5*time.Hour, nil, ""))
 	}
 	for _, c := range confirms {
