@@ -24,6 +24,7 @@ type channel struct {
 	stretch uint32                          // 0: none any more; of the goroutine run
 	tags    []string                        // of the stretch's consumers, by consumption; of the goroutine run
 	open    atomic.Pointer[amqp091.Channel] // nil before the first consumer
+	dropped atomic.Bool                     // it is closed as soon as it is open
 	calls   sync.Mutex                      // held while waiting for an answer: the client would mix answers up
 	qos     int                             // under calls
 }
@@ -38,6 +39,7 @@ func (c *channel) call(ask func(ch *amqp091.Channel) error) error {
 // drop closes the channel.
 func (s *session) drop(c *channel) {
 	s.forget(c)
+	c.dropped.Store(true)
 	if ch := c.open.Load(); ch != nil {
 		s.spawn(func() { _ = ch.Close() })
 	}
@@ -63,7 +65,10 @@ func (s *session) consume(c *channel, stretch uint32, tag string, prefetch int, 
 			s.post(s.lost(c, why, err))
 			return
 		}
-		c.open.Store(ch)
+		if c.open.Store(ch); c.dropped.Load() { // the queue was deleted meanwhile, and another one of its name would have a consumer that nobody reads
+			_ = ch.Close()
+			return
+		}
 		closed := ch.NotifyClose(make(chan *amqp091.Error, 1))
 		s.spawn(func() { s.watch(c, closed) })
 	}
