@@ -42,6 +42,8 @@ const (
 	longPast       = time.Second // the deadline of another keeper that passed earlier than that is of no use, and the keeper's own may be that of another message
 	forgetPast     = time.Minute // after a deadline; then nothing is expected back
 	judgeShareFor  = 1000        // messages held before the share without TTL counts
+	endlessMost    = 0.5         // that share, at most
+	probeShare     = 0.05        // lateness of messages of unknown age as a share of their TTL
 )
 
 // config is what the core needs of Options.

@@ -23,7 +23,7 @@
 //     has gone: a low consumer priority alone does not protect a consumer with a small prefetch.
 //
 // Late messages: a message of unknown age was in the queue before the keeper came, and nobody remembers it. It is given back in even steps of
-// Options.ProbeShare of its TTL, at most every half second together with its stretch, and no longer once a message of the
+// probeShare of its TTL, at most every half second together with its stretch, and no longer once a message of the
 // stretch has only one return left to spend. A message that arrives while a consumer is being replaced is late by a few round trips.
 //
 // # Stretches

@@ -43,13 +43,11 @@ type Options struct {
 	// Name is the name of this Curfew, and a part of its consumer tags; "" is "curfew".
 	Name string
 
-	MaxMessages   int           // held at most; 0 is 100,000
-	MaxBytes      int64         // of their bodies; 0 is 1 GiB. Bodies are held by RabbitMQ, not here
-	PerChannel    int           // 0 is 1,000
-	TakeRate      int           // messages per second at the start; 0 is 5,000, negative means no limit
-	ProbeShare    float64       // lateness of messages of unknown age as a share of their TTL; 0 is 0.05
-	MaxWithoutTTL float64       // share of messages without TTL, from 1,000 messages on; 0 is 0.5, 1 any
-	StopTimeout   time.Duration // for the last release; 0 is 10 s plus 1 s for each 10,000 messages held
+	MaxMessages int           // held at most; 0 is 100,000
+	MaxBytes    int64         // of their bodies; 0 is 1 GiB. Bodies are held by RabbitMQ, not here
+	PerChannel  int           // 0 is 1,000
+	TakeRate    int           // messages per second at the start; 0 is 5,000
+	StopTimeout time.Duration // for the last release; 0 is 20 s
 
 	Log *zap.Logger
 	// Now returns the present instant; nil: the wall clock at the start of the Keeper, continued by the monotonic clock.
@@ -125,12 +123,11 @@ func New(o Options) (*Keeper, error) {
 	o.MaxBytes = cmp.Or(o.MaxBytes, 1<<30)
 	o.PerChannel = cmp.Or(o.PerChannel, 1000)
 	o.TakeRate = cmp.Or(o.TakeRate, 5000)
-	o.ProbeShare = cmp.Or(o.ProbeShare, 0.05)
-	o.MaxWithoutTTL = cmp.Or(o.MaxWithoutTTL, 0.5)
+	o.StopTimeout = cmp.Or(o.StopTimeout, 20*time.Second)
 	k := &Keeper{o: o, log: o.Log.With(zap.String("vhost", o.VHost), zap.String("queue", o.Queue))}
 	k.lease = &Renewal{Lease: o.Lease, Log: k.log}
-	k.core = newCore(config{perChannel: o.PerChannel, limit: o.MaxMessages, bytesLimit: o.MaxBytes, takeRate: max(o.TakeRate, 0),
-		probeShare: o.ProbeShare, endlessMost: o.MaxWithoutTTL}, o.Now())
+	k.core = newCore(config{perChannel: o.PerChannel, limit: o.MaxMessages, bytesLimit: o.MaxBytes, takeRate: o.TakeRate,
+		probeShare: probeShare, endlessMost: endlessMost}, o.Now())
 	k.core.given.remember(o.Now(), o.Remembered)
 	return k, nil
 }
@@ -207,14 +204,6 @@ func (k *Keeper) input(fn func(c *core, now deadline.Instant)) {
 	defer k.mu.Unlock()
 	fn(k.core, k.o.Now())
 	k.tellLocked()
-}
-
-// stopTimeout is how long the last release may take.
-func (k *Keeper) stopTimeout() time.Duration {
-	if k.o.StopTimeout != 0 {
-		return k.o.StopTimeout
-	}
-	return 10*time.Second + time.Duration(k.Status().Held)*100*time.Microsecond
 }
 
 // tellLocked logs a change of state and hands it on.

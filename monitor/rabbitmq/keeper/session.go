@@ -103,7 +103,7 @@ func (s *session) run(ctx context.Context, closed <-chan *amqp091.Error) error {
 		case <-lost:
 			in = func(c *core, now deadline.Instant) { s.fresh = append(s.fresh, c.line.shadows()...) }
 		case <-done:
-			done, stopBy = nil, time.After(k.stopTimeout())
+			done, stopBy = nil, time.After(k.o.StopTimeout)
 			in = func(c *core, now deadline.Instant) { c.stop(now, stopReason(ctx)) }
 		case <-stopBy:
 			return errors.New("keeper: not everything was given back in time")
