@@ -40,6 +40,7 @@ type line struct {
 	consumers   int
 	counted     deadline.Instant // of the last count; 0: none
 	left        uint64           // messages that have left, at least; never falls
+	pruneAt     int64            // what gone has to be before another look for deadlines to forget
 	meter       monitor.Meter
 	counts      Counts
 }
@@ -109,7 +110,7 @@ func (l *line) Enter(at deadline.Instant, ttl deadline.Millis, id string) {
 	}
 	l.counts.Expire++
 	most := cmp.Or(l.Most, maxDeadlines)
-	if len(l.due) >= most && l.prune() >= most {
+	if len(l.due) >= most && (l.gone < l.pruneAt || l.prune() >= most) {
 		l.counts.Unknown++
 		return
 	}
@@ -130,7 +131,7 @@ func (l *line) TimeToLive(number uint64) (deadline.Millis, bool) {
 }
 
 // prune forgets the deadlines of messages that have left, and returns how many deadlines
-// stay. It forgets all of them at once, so that it is not called for each message.
+// stay. It forgets all of them at once, and only when an eighth may have left since, so that it is not called for each message.
 func (l *line) prune() int {
 	kept := l.due[:0]
 	for _, w := range l.due {
@@ -140,7 +141,7 @@ func (l *line) prune() int {
 	}
 	l.counts.InTime += uint64(len(l.due) - len(kept))
 	clear(l.due[len(kept):])
-	l.due = kept
+	l.due, l.pruneAt = kept, l.gone+int64(len(kept)/8)+1
 	heap.Init(&l.due)
 	return len(l.due)
 }
