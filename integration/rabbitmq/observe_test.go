@@ -80,7 +80,6 @@ func lookFor(ctx context.Context, c *cluster.Cluster, w cluster.Watch) (*observe
 		_, v.Observed[q.Name] = w.Rule(i.VHost, q.VHost, q.Name)
 	}
 	v.Exchanges, v.Bindings, v.Unknown = c.Topology(ctx)
-	v.Published, _ = c.Published(ctx)
 	return v, nil
 }
 

@@ -75,8 +75,6 @@ func (r *fakeRabbitMQ) Topology(context.Context) (map[string]cluster.Exchange, [
 	return map[string]cluster.Exchange{"shop": {Name: "shop", Type: "topic"}}, r.bindings, nil
 }
 
-func (r *fakeRabbitMQ) Published(context.Context) (map[string]int64, error) { return nil, nil }
-
 func (r *fakeRabbitMQ) Bound(context.Context, string) ([]cluster.Bound, error) { return nil, nil }
 
 func (r *fakeRabbitMQ) Events(ctx context.Context, fn func(cluster.Event)) error {

@@ -144,7 +144,7 @@ func (p *Primary) take(ctx context.Context, running *sync.WaitGroup) {
 		answer <- err
 	}
 	if err == nil {
-		p.observing.show(limited, i, x)
+		p.observing.show(i, x)
 	}
 }
 

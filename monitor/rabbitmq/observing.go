@@ -113,13 +113,12 @@ func (x *topology) tapped(i *cluster.Inventory, q *cluster.Queue) bool {
 }
 
 // show hands the present queues and bindings to the observer, if it runs here.
-func (w *watch) show(ctx context.Context, i *cluster.Inventory, x *topology) {
+func (w *watch) show(i *cluster.Inventory, x *topology) {
 	p := w.p
 	if o, _ := w.now(); o == nil || x == nil {
 		return
 	}
 	v := &observe.View{Inventory: i, Observed: map[string]bool{}, Exchanges: x.exchanges, Bindings: x.bindings, Unknown: x.unknown}
-	v.Published, _ = p.rabbitmq.Published(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for at := range i.Queues {

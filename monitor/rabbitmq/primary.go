@@ -84,7 +84,6 @@ type source interface {
 	Identity(ctx context.Context) (string, error)
 	Events(ctx context.Context, fn func(cluster.Event)) error
 	Topology(ctx context.Context) (exchanges map[string]cluster.Exchange, bindings []cluster.Binding, err error)
-	Published(ctx context.Context) (map[string]int64, error)
 	Bound(ctx context.Context, exchange string) ([]cluster.Bound, error)
 	Connect(ctx context.Context, purpose string) (*amqp091.Connection, error)
 	ConnectToHold(ctx context.Context, purpose string) (*amqp091.Connection, error)

@@ -39,7 +39,7 @@ func TestAPIFailsOver(t *testing.T) {
 	c, err := Open(Options{URL: "amqp://ann:s3cret@h", APIURL: "http://127.0.0.1:1," + a + "," + b})
 	require.NoError(t, err)
 	ask := func() error {
-		_, err := c.Published(t.Context())
+		_, err := c.Bound(t.Context(), "x")
 		return err
 	}
 	require.NoError(t, ask())

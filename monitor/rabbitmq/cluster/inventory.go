@@ -101,8 +101,9 @@ type measuredQueue struct {
 
 type rate struct{ Rate float64 }
 
-// stats are the counters of basic.get.
+// stats are the counters of what was published, and of basic.get.
 type stats struct {
+	Publish         int64
 	Get             int64
 	GetDetails      rate  `json:"get_details"`
 	GetNoAck        int64 `json:"get_no_ack"`
@@ -111,7 +112,7 @@ type stats struct {
 	GetEmptyDetails rate  `json:"get_empty_details"`
 }
 
-const measuredColumns = "name,effective_policy_definition,messages_ready,messages_unacknowledged,messages_dlx," +
+const measuredColumns = "name,effective_policy_definition,messages_ready,messages_unacknowledged,messages_dlx,message_stats.publish," +
 	"message_stats.get,message_stats.get_details.rate,message_stats.get_no_ack,message_stats.get_no_ack_details.rate," +
 	"message_stats.get_empty,message_stats.get_empty_details.rate"
 
@@ -165,7 +166,7 @@ func (c *Cluster) addMeasured(ctx context.Context, i *Inventory, vhost string) {
 			q.Ready, q.Unacked, q.Discarded = *m.Ready, m.Unacked, m.Discarded
 		}
 		s := m.MessageStats.value
-		q.Gets = s.Get + s.GetNoAck + s.GetEmpty
+		q.Published, q.Gets = s.Publish, s.Get+s.GetNoAck+s.GetEmpty
 		q.Polled = c.polled(q.Name, q.Gets, s.GetDetails.Rate+s.GetNoAckDetails.Rate+s.GetEmptyDetails.Rate)
 		q.Unknown &^= UnknownGets
 	}
@@ -373,25 +374,4 @@ func (c *Cluster) Bound(ctx context.Context, exchange string) (all []Bound, err 
 		all = append(all, Bound{b.Destination, b.Kind == "queue", b.Key})
 	}
 	return all, nil
-}
-
-// Published returns how many messages have entered each queue of the virtual host since its
-// statistics began. The numbers are up to five seconds old.
-func (c *Cluster) Published(ctx context.Context) (map[string]int64, error) {
-	if c.api == nil {
-		return nil, errors.New("the address of the management API is not set")
-	}
-	type measured struct {
-		Name         string
-		MessageStats object[struct{ Publish int64 }] `json:"message_stats"`
-	}
-	queues, _, err := list[measured](ctx, c.api, "queues/"+url.PathEscape(c.address.vhost)+"?columns=name,message_stats.publish")
-	if err != nil {
-		return nil, err
-	}
-	published := map[string]int64{}
-	for _, q := range queues {
-		published[q.Name] = q.MessageStats.value.Publish
-	}
-	return published, nil
 }

@@ -27,6 +27,8 @@ type Queue struct {
 	// Consumers is how many are attached. Attached names them, where that is known.
 	Consumers int
 	Attached  []Consumer
+	// Published is how many messages have entered it since its statistics began.
+	Published int64
 	// Gets is how often it was read with basic.get since its statistics began, whether it
 	// was empty or not. Polled: it was read in the last ten minutes, as far as the
 	// inventories of one Cluster tell.
@@ -45,7 +47,7 @@ const (
 	UnknownArguments Unknown = 1 << iota
 	// UnknownPolicy: not what policies define for it.
 	UnknownPolicy
-	// UnknownGets: not whether it is read with basic.get.
+	// UnknownGets: not whether it is read with basic.get, nor what was published.
 	UnknownGets
 	// UnknownUnacked: not how many messages its consumers hold.
 	UnknownUnacked

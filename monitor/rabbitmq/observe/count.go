@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// A queue is counted once a second, more often while messages have missed their
+	// A tapped queue is counted once a second, more often while messages have missed their
 	// deadlines, and within dueEvery when one is due. If RabbitMQ refuses to count it, the next
 	// try is after refusedEvery, since each refusal closes a channel.
 	restEvery    = time.Second
@@ -23,12 +23,12 @@ const (
 	grace = 15 * time.Millisecond
 )
 
-// count counts the queues that are due for it.
+// count counts the tapped queues that are due for it. Of the others views have the totals.
 func (o *Observer) count(ctx context.Context, counter *counter) error {
 	now := time.Now()
 	var due []*watched
 	for _, w := range o.watched() {
-		if now.Sub(w.counted) >= w.pause(now) {
+		if (w.tap != nil || w.refused != "") && now.Sub(w.counted) >= w.pause(now) {
 			due = append(due, w)
 		}
 	}

@@ -40,7 +40,7 @@
 //
 // # What it costs
 //
-// One more copy of each message, in memory only, and one passive declare per second and queue, up to fifty while messages are due. A message that the
+// One more copy of each message, in memory only, and one passive declare per second and tapped queue, up to fifty while messages are due. A message that the
 // exchange could not route before is still unroutable, since the tap has the bindings of an existing queue. After a binding is deleted, the tap's own
 // goes at once where RabbitMQ publishes events, else within 5 s; until then a message may count as routed.
 //

@@ -20,9 +20,6 @@ type View struct {
 	Exchanges map[string]cluster.Exchange
 	Bindings  []cluster.Binding
 	Unknown   error // why exchanges and bindings are not known; nil: they are known. Existing taps stay as they are
-	// Published is how many messages have entered each queue (Cluster.Published); nil: not
-	// known, and then one way to notice messages that bypass taps is missing.
-	Published map[string]int64
 }
 
 // apply ties taps to the queues that can be tapped. The error is that of a lost connection.
@@ -38,11 +35,8 @@ func (o *Observer) apply(conn *amqp091.Connection, v *View) error {
 			taps++
 			continue
 		}
-		w.checkPublished(v.Published[q.Name])
+		w.checkPublished(q)
 		reason := w.untappable(v, q)
-		if w.refused != "" {
-			w.setTotals(int(q.Ready), q.Consumers)
-		}
 		if taps++; reason == "" && taps > maxTaps {
 			reason = fmt.Sprintf("%d queues are tapped already.", maxTaps)
 		}
@@ -51,6 +45,9 @@ func (o *Observer) apply(conn *amqp091.Connection, v *View) error {
 				return err
 			}
 			w.setReason("RabbitMQ refuses its tap: " + err.Error())
+		}
+		if w.tap == nil {
+			w.setTotals(int(q.Ready), q.Consumers)
 		}
 	}
 	for _, w := range o.watched() {

@@ -19,8 +19,8 @@ const (
 	// strangers is how often more messages may be ready than have entered, before a queue
 	// counts as reached in other ways.
 	strangers = 3
-	// statisticsAge is how old RabbitMQ's statistics may be, twice over.
-	statisticsAge = 10 * time.Second
+	// statisticsAge is how old RabbitMQ's statistics in an inventory may be, twice over.
+	statisticsAge = 20 * time.Second
 	// longestID bounds the part of a message-id that is kept, in bytes.
 	longestID = 128
 )
@@ -75,7 +75,7 @@ func (w *watched) setReason(reason string) {
 	w.reason = reason
 }
 
-// setTotals takes the totals of the management API, for a queue whose messages RabbitMQ does not count for us.
+// setTotals takes the totals of an inventory, for a queue that is not tapped.
 func (w *watched) setTotals(ready, consumers int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -84,16 +84,17 @@ func (w *watched) setTotals(ready, consumers int) {
 
 // checkPublished compares RabbitMQ's statistics with the tap. The first statistics that are
 // no older than the tap are the base: every message published after them has to have reached
-// the tap, since the statistics are older than the tap's count.
-func (w *watched) checkPublished(published int64) {
+// the tap, since the statistics are older than the tap's count. Without statistics, one way to notice
+// messages that bypass taps is missing.
+func (w *watched) checkPublished(q *cluster.Queue) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.line == nil || time.Since(w.since) < statisticsAge {
+	if w.line == nil || time.Since(w.since) < statisticsAge || q.Unknown&cluster.UnknownGets != 0 {
 		return
 	}
 	if w.published < 0 {
-		w.published = published
-	} else if published-w.published > int64(w.line.entered) {
+		w.published = q.Published
+	} else if q.Published-w.published > int64(w.line.entered) {
 		w.strangers = strangers
 	}
 }
@@ -203,7 +204,7 @@ func (w *watched) pause(now time.Time) time.Duration {
 	if next := w.line.NextDeadline(); len(w.line.doubt) > 0 || next != 0 && next <= deadline.At(now) {
 		return dueEvery
 	}
-	if n, _ := w.line.Overdue(); n > 0 {
+	if w.line.overdue.Len() > 0 {
 		return overdueEvery
 	}
 	return restEvery
