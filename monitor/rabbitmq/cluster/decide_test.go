@@ -78,6 +78,9 @@ func TestDecide(t *testing.T) {
 		{"limit 3 on 3.10", with(queuefacts.Quorum, args{"x-delivery-limit": int64(3)}), keep, rabbit310, queuefacts.TTLStats{}, Refused, LowDeliveryLimit},
 		{"limit -1 on 3.10", with(queuefacts.Quorum, args{"x-delivery-limit": int64(-1)}), keep, rabbit310, queuefacts.TTLStats{}, Refused, LowDeliveryLimit},
 		{"limit -1 on 4.0", with(queuefacts.Quorum, args{"x-delivery-limit": int64(-1)}), keep, rabbit40, queuefacts.TTLStats{}, Kept, ByRule},
+		{"limit -1 on 4.0 by policy, where the argument counts", queue(queuefacts.Quorum, func(q *Queue) {
+			q.Arguments, q.Policy = args{"x-delivery-limit": int64(3)}, args{"delivery-limit": int64(-1)}
+		}), keep, rabbit40, queuefacts.TTLStats{}, Refused, LowDeliveryLimit},
 		{"limit 3 on 4.3", with(queuefacts.Quorum, args{"x-delivery-limit": int64(3)}), keep, rabbit43, queuefacts.TTLStats{}, Kept, ByRule},
 		{"limit 20 on 4.0", queue(queuefacts.Quorum, nil), keep, rabbit40, queuefacts.TTLStats{}, Kept, ByRule},
 		{"limit 3 by policy", policy(queuefacts.Quorum, args{"delivery-limit": int64(3)}), keep, rabbit310, queuefacts.TTLStats{}, Refused, LowDeliveryLimit},

@@ -109,7 +109,8 @@ func (q *Queue) ConsumerTimeoutMillis() (deadline.Millis, bool) {
 }
 
 // DeliveryLimit is how often a message may be returned, by argument, policy and version;
-// false: without limit. In 3.10 to 3.13, -1 is a limit of -1.
+// false: without limit. In 3.10 to 3.13, -1 is a limit of -1; from 4.0 on, the other one of argument and policy
+// counts then.
 func (q *Queue) DeliveryLimit(f queuefacts.Family) (int64, bool) {
 	if q.Type != queuefacts.Quorum {
 		return 0, false
@@ -118,7 +119,7 @@ func (q *Queue) DeliveryLimit(f queuefacts.Family) (int64, bool) {
 	if !ok {
 		return f.DefaultDeliveryLimit()
 	}
-	if limit < 0 && f != queuefacts.Family3 { // RabbitMQ 4 takes the other one then, if there is one
+	if limit < 0 && f != queuefacts.Family3 {
 		for _, v := range []any{q.Arguments["x-delivery-limit"], q.Policy["delivery-limit"]} {
 			if n, given := whole(v); given {
 				limit = max(limit, n)
