@@ -121,11 +121,12 @@ func (s *session) take(c *channel, tag uint64, m *message) {
 	deadline.Wake(k.wake)
 }
 
-// lost drops what a channel held: RabbitMQ has closed it, or cancelled its consumer, or drop has.
+// lost drops what a channel held: RabbitMQ has closed it, or cancelled its consumer, or drop has. With the connection, runSession drops everything at once.
 func (s *session) lost(c *channel) {
-	if s.drop(c); s.ctx.Err() != nil || s.conn.IsClosed() {
+	if s.ctx.Err() != nil || s.conn.IsClosed() {
 		return
 	}
+	s.drop(c)
 	s.k.mu.Lock()
 	left := len(s.channels)
 	s.k.mu.Unlock()

@@ -16,6 +16,8 @@ const (
 	patience = time.Second
 	// idle is after how long without a delivery all that was in the queue counts as read, although fewer messages came than there were.
 	idle = 2 * time.Second
+	// emptyLooks is after how many looks that find nothing ready it does, too. Deliveries may be on their way for a while.
+	emptyLooks = 3
 	// outcomesAtOnce is how many messages that were settled are remembered, twice, to answer commands about them.
 	outcomesAtOnce = 50_000
 	// recentFor is how long the due time of a message that was discarded is remembered, at least: it comes again if the connection is lost before
@@ -122,6 +124,7 @@ type core struct {
 
 	last     deadline.Instant // the last receipt
 	backlog  int              // messages that were ready at the start and have not come
+	empty    int              // looks in succession that have found nothing ready
 	caughtUp bool
 
 	out     []effect
@@ -139,8 +142,18 @@ func newCore(queue string, cancel cluster.Cancel, isDelay func(string) bool) *co
 
 // begin starts over on a new connection, with that many messages ready.
 func (c *core) begin(now deadline.Instant, ready int) {
-	c.last, c.backlog, c.caughtUp, c.endedAt = max(c.last, now), ready, ready == 0, now
+	c.last, c.backlog, c.empty, c.caughtUp, c.endedAt = max(c.last, now), ready, 0, ready == 0, now
 	c.publishAgain()
+}
+
+// looked takes in how many messages are ready, and reports whether all that was in the queue has been read: what has not come has expired, or was taken.
+func (c *core) looked(ready int) (news bool) {
+	if c.empty++; ready > 0 {
+		c.empty = 0
+	}
+	news = c.empty >= emptyLooks && !c.caughtUp
+	c.caughtUp = c.caughtUp || news
+	return news
 }
 
 // deliver takes a delivery in.
@@ -190,7 +203,11 @@ func (c *core) deliver(now deadline.Instant, ch *channel, tag uint64, m *message
 // hold has a message wait, and fulfils a command that came before it.
 func (c *core) hold(now deadline.Instant, e *held) {
 	e.message = nil
-	if c.putsAside && !e.again && (e.due > now.Add(heldFor) || e.known != ByStamp && e.due > now.Add(stampFrom)) {
+	aside := now.Add(stampFrom)
+	if e.known == ByStamp {
+		aside = now.Add(2 * heldFor) // RabbitMQ's clock may be ahead: put aside again, it would come back at once, again and again
+	}
+	if c.putsAside && !e.again && e.due > aside {
 		c.putAside(now, e)
 	} else if !e.again && e.known != ByMemory && e.known != ByStamp && e.due > now {
 		c.shadows = append(c.shadows, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: e.due})

@@ -458,6 +458,44 @@ func TestPutAside(t *testing.T) {
 	require.Equal(t, []string{"aside again"}, after(0), "its stamp is of an earlier wait")
 }
 
+// TestReadyMessagesThatNeverCome: what is due goes out although some messages that were ready have expired, and new ones keep coming.
+func TestReadyMessagesThatNeverCome(t *testing.T) {
+	s := newStory(t, cluster.CancelOff)
+	s.c.begin(s.now, 900)
+	for i := range emptyLooks - 1 {
+		s.deliver(published(strconv.Itoa(i), nil))
+		require.Empty(t, s.after(time.Second))
+		require.False(t, s.c.looked(0))
+	}
+	require.True(t, s.c.looked(0))
+	require.Len(t, s.after(0), emptyLooks-1)
+}
+
+// TestClocksDiffer: what comes back earlier than its minute, since RabbitMQ's clock is ahead, is held.
+func TestClocksDiffer(t *testing.T) {
+	s := newStory(t, cluster.CancelOff)
+	s.c.putsAside = true
+	back := published("a", amqp091.Table{"x-delay": int64(3_600_000), stampHeader: stampOf(s.now.Add(heldFor+5*time.Second), 0, 1)})
+	back.Redelivered = true
+	s.deliver(back)
+	require.Empty(t, s.after(heldFor))
+	require.Equal(t, []string{"+a"}, s.after(6*time.Second))
+}
+
+// TestAnotherCurfewHadTheQueue: it may have put more aside, so what is not known here may be.
+func TestAnotherCurfewHadTheQueue(t *testing.T) {
+	s := newStory(t, cluster.CancelOff)
+	s.c.putsAside = true
+	s.c.nothingAside()
+	s.deliver(published("a", amqp091.Table{"x-delay": int64(3_600_000)}))
+	s.after(0)
+	require.Equal(t, NotFound, s.c.cancelHere(s.now, "b"))
+	s.c.inherit(nil)
+	require.Empty(t, s.c.waiting)
+	require.Equal(t, Unclear, s.c.cancelHere(s.now, "a"))
+	require.Equal(t, Unclear, s.c.cancelHere(s.now, "b"))
+}
+
 // TestTombstoneTwice: a tombstone that RabbitMQ has not confirmed is published again, and may then be in the queue twice. It ends what was put aside before the
 // command, whoever reads it, and nothing later with the same id.
 func TestTombstoneTwice(t *testing.T) {

@@ -209,7 +209,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 			shadows := k.lease.LoadShadows(ctx, k.o.Shadows, "the delay of messages begins again if neither a timestamp nor RabbitMQ says since when they wait")
 			k.mu.Lock()
 			defer k.mu.Unlock()
-			k.core.remember(shadows)
+			k.core.inherit(shadows)
 		},
 		Session: k.runSession,
 		Lost:    func(err error) { k.enter(keeper.Observing, keeper.Connection, err.Error()) },

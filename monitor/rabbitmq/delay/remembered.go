@@ -26,6 +26,15 @@ func (c *core) remember(shadows []keeper.Shadow) {
 	}
 }
 
+// inherit takes in due times that another Curfew knew that may have had the queue until now, and may have put more aside, or ended what is aside.
+func (c *core) inherit(shadows []keeper.Shadow) {
+	for _, e := range c.aside {
+		c.forget(e)
+	}
+	c.complete = false
+	c.remember(shadows)
+}
+
 // prune forgets due times of messages that did not come again.
 func (c *core) prune(now deadline.Instant) {
 	maps.DeleteFunc(c.free, func(due, _ deadline.Instant) bool { return due < now })

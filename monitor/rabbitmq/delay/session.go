@@ -343,6 +343,9 @@ func (s *session) look() {
 		if err == nil {
 			k.mu.Lock()
 			k.lookedAt, k.ready = k.o.Now(), found.Messages
+			if k.core.looked(found.Messages) {
+				deadline.Wake(k.wake)
+			}
 			if nothing && found.Messages == 0 && k.core.caughtUp && len(k.core.aside) == 0 && !k.core.asideAt.After(since) {
 				k.core.nothingAside()
 				deadline.Wake(k.wake)
