@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -109,6 +110,12 @@ func TestLeastRights(t *testing.T) {
 	s, err = p.Setup(SetupOptions{User: "c"})
 	require.NoError(t, err)
 	require.Empty(t, s.list("users"), "an import would take its password away")
+	names := make([]string, 1000)
+	for i := range names {
+		names[i] = fmt.Sprintf("a-queue-for-the-orders-%d", i)
+	}
+	require.Equal(t, anyName, s.granted(names), "Erlang could not compile it")
+	require.Contains(t, s.Notes()[len(s.Notes())-1], "no pattern with so many names")
 	require.NotContains(t, s.script(), "CURFEW_PASSWORD")
 }
 

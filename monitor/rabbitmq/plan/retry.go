@@ -79,7 +79,11 @@ func (s *Setup) retry(p *Plan, names []string) (readable, writable []string, err
 		}
 	}
 	if len(names) > 0 && len(shared) > 0 {
-		s.policy("curfew."+retryExchange, oneOf(shared), "queues", lead)
+		all := oneOf(shared)
+		if len(all) > longestPattern {
+			return nil, nil, fmt.Errorf("RabbitMQ takes no policy for as many as %d names: set one up whose pattern matches the work queues", len(shared))
+		}
+		s.policy("curfew."+retryExchange, all, "queues", lead)
 	}
 	return readable, writable, nil
 }

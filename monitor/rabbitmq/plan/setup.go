@@ -146,16 +146,31 @@ func (s *Setup) permit(p *Plan, readableToo, writableToo []string) {
 	}
 	write := own
 	if len(writable) > 1 {
-		write = oneOf(writable)
+		write = s.granted(writable)
 	}
-	permit(p.VHost, write, oneOf(readable))
+	permit(p.VHost, write, s.granted(readable))
 }
+
+// longestPattern is how many bytes a pattern may have: Erlang compiles about twice as much.
+const longestPattern = 16 << 10
 
 // oneOf returns a pattern that matches each of several.
 func oneOf(patterns []string) string {
 	slices.Sort(patterns)
 	return "^(" + strings.Join(slices.Compact(patterns), "|") + ")$"
 }
+
+// granted is oneOf for a permission; anyName, with a note, if RabbitMQ would not take that.
+func (s *Setup) granted(patterns []string) string {
+	all := oneOf(patterns)
+	if len(all) > longestPattern {
+		s.note("RabbitMQ takes no pattern with so many names, so %s stands in place of one. Before you import this, write one that matches what Curfew needs, such as ^orders\\..*$", anyName)
+		return anyName
+	}
+	return all
+}
+
+const anyName = ".*"
 
 // gateway sets up that the messages of one queue wait in Curfew: see doc.go.
 func (s *Setup) gateway(p *Plan, name, curfew string) error {
