@@ -104,6 +104,7 @@ func (a *azure) deadLetters() *azservicebus.Receiver {
 
 // TestAzureSDK: Microsoft's Go SDK, unmodified, sends and receives.
 func TestAzureSDK(t *testing.T) {
+	t.Parallel()
 	c := startForAzure(t)
 	a := connectAzure(t, c, emulatorPolicy)
 	assert.Contains(t, c.log.String(), "sessions are not supported")
@@ -353,6 +354,7 @@ func (a *azure) fails(code azservicebus.Code, err error) {
 // TestAzureSchedule: scheduled messages come when they are due, unless they are cancelled, and outlive
 // a crash, as do locks' counts and sequence numbers.
 func TestAzureSchedule(t *testing.T) {
+	t.Parallel()
 	dir := "DATA_DIR=" + t.TempDir()
 	c := startForAzure(t, dir)
 	a := connectAzure(t, c, emulatorPolicy)
@@ -440,6 +442,7 @@ func TestAzureSchedule(t *testing.T) {
 
 // TestAzureExpiry: a queue's time to live of 14 days passes in a moment.
 func TestAzureExpiry(t *testing.T) {
+	t.Parallel()
 	c := startForAzure(t, "CLOCK=manual", "DATA_DIR=")
 	clock := clockOf{t, c.http + "/api/curfew/clock", "guest"}
 	a := connectAzure(t, c, emulatorPolicy)
@@ -473,6 +476,7 @@ func TestAzureExpiry(t *testing.T) {
 // TestAzureNode: Microsoft's SDK for Node.js does all that its scripts have, each step with a Curfew of which 14 days pass in a moment: as with the
 // emulator; and as with Azure, with a key and over TLS, and with its administration client.
 func TestAzureNode(t *testing.T) {
+	t.Parallel()
 	ca, amqps, https := testenv.NewAuthority(t), testenv.FreeAddr(), testenv.FreeAddr()
 	cert, key := ca.Write(t, t.TempDir(), pkix.Name{CommonName: "server"})
 	run := func(t *testing.T, file string, args ...string) [][]string {
@@ -496,6 +500,7 @@ func TestAzureNode(t *testing.T) {
 
 // TestAzureKeys: a key has its claims and no others.
 func TestAzureKeys(t *testing.T) {
+	t.Parallel()
 	c := startForAzure(t, "SERVICEBUS_EMULATOR=false", "SERVICEBUS_KEYS=root=cm9vdA==,sender=c2VuZA==:send,listener=bGlzdGVu:listen")
 	a := connectAzure(t, c, "SharedAccessKeyName=root;SharedAccessKey=cm9vdA==")
 	a.send(&azservicebus.Message{Body: []byte("b")})
@@ -543,6 +548,7 @@ func (p *adminPort) client(policy string) *admin.Client {
 // TestAzureUpdates: what Microsoft's administration client changes in an entity counts at once and after a crash, for a time to live from the next message
 // on; what cannot be changed is refused.
 func TestAzureUpdates(t *testing.T) {
+	t.Parallel()
 	p, yes, no := newAdminPort(t), true, false
 	settings := append(p.settings, "DATA_DIR="+t.TempDir())
 	c := startForAzure(t, settings...)
@@ -666,6 +672,7 @@ func TestAzureUpdates(t *testing.T) {
 
 // TestAzureAdmin: Microsoft's administration client makes, lists and deletes entities, and counts their messages.
 func TestAzureAdmin(t *testing.T) {
+	t.Parallel()
 	p := newAdminPort(t)
 	web, httpsAddr, administer := p.web, p.addr, p.client
 	c := startForAzure(t, append(p.settings, "SERVICEBUS_KEYS=sender=c2VuZA==:send")...)
@@ -823,6 +830,7 @@ func (a *azure) rules(client *admin.Client) {
 
 // TestAzureFilters: a subscription gets the messages that pass one of its rules, once each, and has its rules after a crash.
 func TestAzureFilters(t *testing.T) {
+	t.Parallel()
 	p := newAdminPort(t)
 	settings := append(p.settings, "DATA_DIR="+t.TempDir())
 	c := startForAzure(t, settings...)
@@ -936,6 +944,7 @@ func TestAzureFilters(t *testing.T) {
 
 // TestAzureBatchOfATopic: a batch that one subscription has no room for is in no subscription.
 func TestAzureBatchOfATopic(t *testing.T) {
+	t.Parallel()
 	config := filepath.Join(t.TempDir(), "Config.json")
 	check(t, os.WriteFile(config, []byte(`{"UserConfig": {"Namespaces": [{"Name": "n", "Topics": [{"Name": "t", "Subscriptions": [{"Name": "a"}, {"Name": "full"}, {"Name": "z"}]}]}]}}`), 0o600))
 	c := startCurfew(t, "SERVICEBUS_EMULATOR=true", "SERVICEBUS_CONFIG="+config)

@@ -16,6 +16,7 @@ import (
 // TestClockStories tells ten stories about time by a manual clock, in four languages with a test framework of each. Their programs take five
 // seconds in all, starts included, and no more than three times that on a busy machine; waiting for what they are about would take five hours each.
 func TestClockStories(t *testing.T) {
+	t.Parallel()
 	const limit = 15 * time.Second
 	modules, err := filepath.Abs("../.cache/node/node_modules")
 	check(t, err)

@@ -27,6 +27,7 @@ type vector struct {
 
 // TestConformance puts each vector to Curfew and to a RabbitMQ 3.10.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	brokers := []struct{ name, url string }{
 		{"curfew", startCurfew(t).url},
 		{"rabbitmq", startRabbitMQ(t)},

@@ -146,7 +146,7 @@ const layout = `(() => {
 	return wrong.slice(0, 5).join('\n');
 })()`
 
-// TestEveryPageEverywhere opens each page on a phone, a desk and a wide screen, light and dark, with scripts and without, as an administrator, as
+// TestEveryPageEverywhere opens each page on a phone, a desk and a wide screen, light and dark, as an administrator, as
 // somebody who monitors and may read, and as somebody who only monitors. No page is wider than its window, no line ends within a word that fits, nothing stands upon something else, the
 // console is quiet, and each page shows what it is for, or says why not. No link leads to a page that the table does not have. Of what an administrator
 // sees with scripts, axe-core says on a phone and on a desk, light and dark, that it is accessible.
@@ -156,38 +156,47 @@ func TestEveryPageEverywhere(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: make deps", err)
 	}
-	for _, scripts := range []bool{true, false} {
-		t.Run(map[bool]string{true: "with scripts", false: "without"}[scripts], func(t *testing.T) {
-			t.Parallel()
-			c := startCurfew(t)
-			filled := fillEveryPage(t, c)
-			b := openBrowser(t, c.http)
-			if scripts {
-				b.axe = string(checker)
-				b.open("/login")
-				b.accessible("/login")
-			}
-			b.logIn()
-			if !scripts {
-				b.withoutScripts()
-			}
-			b.choosesATheme()
-			b.breaksALayout()
-			for _, who := range []string{"guest", "eye", "blind"} {
-				if who != "guest" {
-					b.as(who)
-				}
-				for _, path := range slices.Sorted(maps.Keys(everyPage)) {
-					if who != "guest" && strings.HasPrefix(path, "/scheduled/cancel") {
-						continue // the message is guest's: for others the page does not exist
-					}
-					b.everywhere(who, filled.Replace(path), everyPage[path])
-				}
-				b.axe = ""
-				b.quiet()
-			}
-		})
+	c := startCurfew(t)
+	filled := fillEveryPage(t, c)
+	b := openBrowser(t, c.http)
+	b.axe = string(checker)
+	b.open("/login")
+	b.accessible("/login")
+	b.logIn()
+	b.choosesATheme()
+	b.breaksALayout()
+	for _, who := range []string{"guest", "eye", "blind"} {
+		if who != "guest" {
+			b.as(who)
+		}
+		b.everyPage(who, filled)
+		b.axe = ""
 	}
+}
+
+// TestEveryPageWithoutScripts is the same in a browser that runs none, as an administrator: what others see is the server's matter.
+func TestEveryPageWithoutScripts(t *testing.T) {
+	t.Parallel()
+	c := startCurfew(t)
+	filled := fillEveryPage(t, c)
+	b := openBrowser(t, c.http)
+	b.logIn()
+	b.withoutScripts()
+	b.choosesATheme()
+	b.breaksALayout()
+	b.everyPage("guest", filled)
+}
+
+// everyPage looks at the pages, as one user.
+func (b *browser) everyPage(who string, filled *strings.Replacer) {
+	b.Helper()
+	for _, path := range slices.Sorted(maps.Keys(everyPage)) {
+		if who != "guest" && strings.HasPrefix(path, "/scheduled/cancel") {
+			continue // the message is guest's: for others the page does not exist
+		}
+		b.everywhere(who, filled.Replace(path), everyPage[path])
+	}
+	b.quiet()
 }
 
 // choosesATheme has the page in each theme, and in the end in the browser's.
