@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	raceCount     = 100_000
+	raceCount     = 30_000
 	raceConsumers = 8
 	racePrefetch  = 300
 )
 
-// TestSettledOnce: consumers ack and return 100,000 messages around the very instant they are due, so that acks, lazy expiry and
+// TestSettledOnce: consumers ack and return 30,000 messages around the very instant they are due, so that acks, lazy expiry and
 // eager fires meet on the same messages, in a binary built with the race detector. Each message ends exactly once: acked, or
 // dead-lettered. A held message is its consumer's: its ack counts though the deadline has passed.
 func TestSettledOnce(t *testing.T) {
