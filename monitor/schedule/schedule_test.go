@@ -39,11 +39,11 @@ func TestEveryDeadlineFiresOnceAndOnTime(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
 		var all []deadline.Ref
 		for range 400 {
-			all = append(all, b.publish(1+random.Uint64N(5), time.Duration(random.Int64N(int64(24*time.Hour)))))
+			all = append(all, b.publish(1+random.Uint64N(5), time.Duration(random.Int64N(int64(time.Hour)))))
 			all = append(all, b.publish(1+random.Uint64N(5), time.Duration(random.Int64N(int64(300*time.Millisecond)))))
 			time.Sleep(time.Duration(random.Int64N(int64(50 * time.Millisecond))))
 		}
-		time.Sleep(24 * time.Hour)
+		time.Sleep(time.Hour)
 		punctual := 0
 		for _, s := range all {
 			require.GreaterOrEqual(t, b.lateness(s), int64(0), "%v", s)
