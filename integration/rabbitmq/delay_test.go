@@ -398,10 +398,10 @@ func TestPutAside(t *testing.T) {
 // TestPutAsideNodeRestarts: the node is killed with -9 and started again, and RabbitMQ still knows when each message is due.
 func TestPutAsideNodeRestarts(t *testing.T) {
 	t.Parallel()
-	n := startNodes(t, 1, "")[0]
 	if family() != queuefacts.Family43 {
 		return // nothing is put aside
 	}
+	n := startNodes(t, 1, "")[0]
 	d := declareDelays(t, n)
 	r := startReplica(t, n, d.url, "", "one", "delay:foo.delay")
 	d.bound()
