@@ -67,7 +67,7 @@ var attacks = []attack{
 		check(x.t, x.publish(x.ctx, target, 1, amqp091.Publishing{}))
 		x.queue(fuse, amqp091.Table{"x-queue-type": "quorum", "x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish",
 			"x-dead-letter-exchange": "", "x-dead-letter-routing-key": target})
-		check(x.t, x.publish(x.ctx, fuse, 250, amqp091.Publishing{DeliveryMode: amqp091.Persistent, Expiration: "2000", Body: noise[:256<<10]}))
+		check(x.t, x.publish(x.ctx, fuse, 250, amqp091.Publishing{DeliveryMode: amqp091.Persistent, Expiration: "1200", Body: noise[:256<<10]}))
 	}, check: idleDisk},
 
 	// The neighbour's messages are large, so that the journal needs new files.

@@ -20,13 +20,14 @@ import (
 	"curfew/broker/amqp"
 )
 
-// holding is something that a virtual host may have very much of. Each task is done on a holding of its own.
+// holding is something that a virtual host may have very much of. Each task is done on a holding of its own, but for those that leave it whole.
 type holding struct {
 	name       string
 	some, most int           // how many are made; and the most that a virtual host may reach, with FAULTS_CEILINGS
 	memory     int64         // the broker's limit for the most, in bytes; 0: memoryLimit
 	each       time.Duration // time for a task, at most
 	gather     func(x *attacker, name string, n int)
+	leave      int // so many of the first tasks leave the holding whole: the next one has the same
 	tasks      []task
 }
 
@@ -65,12 +66,17 @@ func tenantTasks() (list []attack) {
 var errNotBegun = errors.New("a task could not begin in time")
 
 func (h *holding) attack(name string, n int, list []task) attack {
-	nameOf := func(w *task) string { return h.name + "." + w.name }
+	names := make([]string, len(list)) // of the holdings
+	for i := range list {
+		if names[i] = h.name + "." + list[i].name; i > 0 && i <= h.leave {
+			names[i] = names[i-1]
+		}
+	}
 	return attack{
 		name: name, lasts: max(tasksFor, time.Duration(len(list))*h.each),
 		setup: func(x *attacker) {
-			for i := range list {
-				h.gather(x, nameOf(&list[i]), n)
+			for _, name := range slices.Compact(slices.Clone(names)) {
+				h.gather(x, name, n)
 			}
 		},
 		strike: func(ctx context.Context, x *attacker) error {
@@ -81,7 +87,7 @@ func (h *holding) attack(name string, n int, list []task) attack {
 					return fmt.Errorf("%w: %s", errNotBegun, w.name)
 				}
 				begun := time.Now()
-				err := w.do(ctx, x, nameOf(w), n)
+				err := w.do(ctx, x, names[i], n)
 				x.say("%s of %d %s: %v", w.name, n, h.name, time.Since(begun).Round(time.Millisecond))
 				if err != nil && ctx.Err() == nil {
 					return fmt.Errorf("%s: %w", w.name, err)
@@ -96,7 +102,30 @@ func (h *holding) attack(name string, n int, list []task) attack {
 }
 
 var holdings = []holding{
-	{name: "messages", some: 300_000, most: 10_000_000, memory: 4 << 30, each: 500 * time.Millisecond, gather: fillQueue, tasks: []task{
+	{name: "messages", some: 300_000, most: 10_000_000, memory: 4 << 30, each: 500 * time.Millisecond, gather: fillQueue, leave: 5, tasks: []task{
+		{"list-deadlines", func(ctx context.Context, x *attacker, name string, _ int) error {
+			return x.ask(ctx, http.MethodGet, "/curfew/deadlines/"+hostile+"/"+name+"?count=1000", "")
+		}},
+		{"group-dead-letters", func(ctx context.Context, x *attacker, name string, _ int) error {
+			return x.ask(ctx, http.MethodPost, "/curfew/deadletters/"+hostile+"/"+name+"/groups", "{}")
+		}},
+		{"nack-all", func(ctx context.Context, x *attacker, name string, n int) error {
+			return x.takeAll(ctx, name, func(conn net.Conn) { writeMethods(conn, &amqp.BasicNack{Multiple: true, Requeue: true}) }, n)
+		}},
+		{"recover-all", func(ctx context.Context, x *attacker, name string, n int) error {
+			return x.takeAll(ctx, name, func(conn net.Conn) {
+				writeMethods(conn, &amqp.BasicCancel{ConsumerTag: "all"}, &amqp.BasicRecover{Requeue: true})
+			}, n)
+		}},
+		{"cut-off", func(ctx context.Context, x *attacker, name string, n int) error {
+			return x.takeAll(ctx, name, func(conn net.Conn) { conn.Close() }, n)
+		}},
+		{"ack-all", func(ctx context.Context, x *attacker, name string, _ int) error {
+			return x.takeAll(ctx, name, func(conn net.Conn) { writeMethods(conn, &amqp.BasicAck{Multiple: true}) }, 0)
+		}},
+		{"reject-all", func(ctx context.Context, x *attacker, name string, _ int) error {
+			return x.takeAll(ctx, name, func(conn net.Conn) { writeMethods(conn, &amqp.BasicNack{Multiple: true}) }, 0)
+		}},
 		{"purge", func(_ context.Context, x *attacker, name string, n int) error {
 			return x.with(func(ch *amqp091.Channel) error {
 				purged, err := ch.QueuePurge(name, false)
@@ -121,35 +150,12 @@ var holdings = []holding{
 		{"expire-the-queue", func(ctx context.Context, x *attacker, name string, _ int) error {
 			return x.setPolicy(ctx, name, `{"expires":1}`)
 		}},
-		{"list-deadlines", func(ctx context.Context, x *attacker, name string, _ int) error {
-			return x.ask(ctx, http.MethodGet, "/curfew/deadlines/"+hostile+"/"+name+"?count=1000", "")
-		}},
-		{"group-dead-letters", func(ctx context.Context, x *attacker, name string, _ int) error {
-			return x.ask(ctx, http.MethodPost, "/curfew/deadletters/"+hostile+"/"+name+"/groups", "{}")
-		}},
-		{"nack-all", func(ctx context.Context, x *attacker, name string, n int) error {
-			return x.takeAll(ctx, name, func(conn net.Conn) { writeMethods(conn, &amqp.BasicNack{Multiple: true, Requeue: true}) }, n)
-		}},
-		{"ack-all", func(ctx context.Context, x *attacker, name string, _ int) error {
-			return x.takeAll(ctx, name, func(conn net.Conn) { writeMethods(conn, &amqp.BasicAck{Multiple: true}) }, 0)
-		}},
-		{"reject-all", func(ctx context.Context, x *attacker, name string, _ int) error {
-			return x.takeAll(ctx, name, func(conn net.Conn) { writeMethods(conn, &amqp.BasicNack{Multiple: true}) }, 0)
-		}},
-		{"recover-all", func(ctx context.Context, x *attacker, name string, n int) error {
-			return x.takeAll(ctx, name, func(conn net.Conn) {
-				writeMethods(conn, &amqp.BasicCancel{ConsumerTag: "all"}, &amqp.BasicRecover{Requeue: true})
-			}, n)
-		}},
-		{"cut-off", func(ctx context.Context, x *attacker, name string, n int) error {
-			return x.takeAll(ctx, name, func(conn net.Conn) { conn.Close() }, n)
-		}},
 		dropTheVirtualHost,
 	}},
 	{name: "deadlines", some: 300_000, most: 5_000_000, memory: 4 << 30, each: 4 * time.Second, gather: fillDue, tasks: []task{
 		{"drop", gone}, {"dead-letter", gone}, // they are due at once while it lasts
 	}},
-	{name: "exchanges", some: 2000, most: 9900, each: time.Second, gather: fanOut, tasks: []task{
+	{name: "exchanges", some: 2000, most: 9900, each: time.Second, gather: fanOut, leave: 3, tasks: []task{
 		{"publish", func(ctx context.Context, x *attacker, name string, _ int) error {
 			return atOnce(60, func(int) error { return x.publishTo(ctx, name, 10) })
 		}},
@@ -268,6 +274,7 @@ var holdings = []holding{
 func bindings(name, kind string) holding {
 	return holding{name: name, some: 20_000, most: 200_000, memory: 1 << 30, each: time.Second,
 		gather: func(x *attacker, name string, n int) { bind(x, name, kind, n) },
+		leave:  3,
 		tasks: []task{
 			{"publish", func(ctx context.Context, x *attacker, name string, _ int) error {
 				return atOnce(60, func(int) error { return x.publishTo(ctx, name, 10) })

@@ -23,7 +23,7 @@ const (
 	warmUp    = 300 * time.Millisecond
 	calmFor   = 500 * time.Millisecond
 	breath    = 100 * time.Millisecond // between, so that what began in the calm has ended
-	strikeFor = 2 * time.Second
+	strikeFor = time.Second
 	drainFor  = 10 * time.Second
 
 	stalledMost    = 0.3 // of an attack's time; above it the run says little
