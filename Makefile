@@ -44,7 +44,7 @@ PRIVILEGED = ^Test(Amqp091Own|AzureOwn|DiskFull|DiskFails|DiskStandsStill|Suspen
 
 # Tests of packages that compute for long and start few goroutines, or measure memory or the processor: the race detector takes most of
 # their time and sees the same code in their neighbours. Of the crashes and shortages of the store it sees some.
-LONG = ^Test(LookAtTheCeilings|TornTailAtEveryByte|KilledReplay|ManyLetters|CausesOfManyLettersMoveThem|HostileBodies|PredictionsComeTrue|TreeLikeASet|ATTLThatWasRaised|DeadlinesByAnotherClock|MixedTTLsExpireInTimeAndTheRestStaysInOrder|GenerationsKeepTheOrder|EqualMessagesAfterOthersWereConsumed|MessagesThatDoNotExpireCostFewReturns|ParkedLettersStand|AHealthyNight)$$
+LONG = ^Test(LookAtTheCeilings|TornTailAtEveryByte|KilledReplay|ManyLetters|CausesOfManyLettersMoveThem|HostileBodies|PredictionsComeTrue|TreeLikeASet|ATTLThatWasRaised|DeadlinesByAnotherClock|MixedTTLsExpireInTimeAndTheRestStaysInOrder|GenerationsKeepTheOrder|EqualMessagesAfterOthersWereConsumed|MessagesThatDoNotExpireCostFewReturns|ParkedLettersStand|AHealthyNight|ReceiptAndExpiryAreOne|CommandsAreWhole|TransactionIsFoundWholeOrNotAtAll|NothingIsWrittenForAFullTarget|PublishersOfAQueueShareItsCredit|DeepQueuesDoNotStopPublishers|StuckConsumersHardlySlowPublishers|SlowConsumersHardlySlowPublishers|PublishersKeepThePaceOfConsumers|EmptiedQueuesGiveMemoryBack|ExpiryAllocatesNothing|NoStepTouchesVeryMany|RouteThroughManyExchanges|Footprint|WhatIsDeclaredIsCounted|TransactionIsBounded|UnfinishedPublishesAreBounded|LooksInProportion|StormTakesLittleMemory|WindowAgainstAModel|Redis|DeadWebhookIsGivenUpAndLogged|MillionsAreNotCopied|ScheduledAmongMany|LongListsAreWrittenInPieces|ServiceBusDeferred|DirectRepliesAreBounded|WhatIsNotSavedIsNotThere|WhatIsThereIsSaved|LettersUnderWayAreOnceAfterACrash)$$
 
 .DEFAULT_GOAL := help
 .PHONY: .test-quietly .test-rest .test-broker .test-simulation .test-units .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long help build run demo check lint test test-privileged test-rabbitmq4 deps fuzz soak bench docs microbench image rabbitmq-plugin release release-check set-version clean
@@ -80,10 +80,11 @@ $(SUM): # built once, with Go alone
 test: deps $(LINT) $(SUM) ## everything, with the race detector, against real Redis, RabbitMQ and foreign clients (20 minutes)
 	@rm -rf .cache/failed && mkdir -p .cache/failed
 	$(MAKE) --no-print-directory -j3 .test-broker .test-rabbitmq .test-in-process .test-units .test-simulation .test-release .test-faults .test-kubernetes .test-long
-	$(MAKE) --no-print-directory -j2 .test-quietly $(WITH) .test-rest
+	$(MAKE) --no-print-directory -j3 .test-quietly $(WITH) .test-rest
 	$(RELEASED) -parallel 6 -run '^TestNeighbour$$' ./integration/faults
 	@find .cache/failed -type f -exec sed 's/^/failed once: /' {} + # none is the usual case
 
+# Of the simulation's seeds, those with monitors: the others have no goroutines that race, and .test-rest has all.
 # Three of these run at a time: the unit tests keep the processors busy, those beside RabbitMQ mostly wait for its nodes. What measures lateness in
 # milliseconds is not among them, nor what is in WITH (test-privileged, or nothing): amqp091-go's suite hangs where it is kept waiting. Where they
 # compete, RabbitMQ's have three quarters of the processors: its nodes fail in ways of their own when they are starved.
@@ -92,7 +93,7 @@ test: deps $(LINT) $(SUM) ## everything, with the race detector, against real Re
 .test-units:
 	$(call RACED_TWICE,-skip '$(LONG)',$(filter-out curfew/broker%,$(THREADED)))
 .test-simulation:
-	SIMULATION_SEEDS=12 $(call RACED_TWICE,,./integration/simulation)
+	SIMULATION_SEEDS=12 $(call RACED_TWICE,-run '^TestSimulation$$/^seeds$$/^(2|3|10|12)$$|^TestHistoriesAreLinearizable$$',./integration/simulation)
 .test-rabbitmq:
 	$(call RELEASED_TWICE,-parallel 6,./integration/rabbitmq)
 .test-in-process:
@@ -105,12 +106,12 @@ test: deps $(LINT) $(SUM) ## everything, with the race detector, against real Re
 	$(call RELEASED_TWICE,-parallel 6 -skip '$(PRIVILEGED)|^TestNeighbour$$',./integration/faults)
 .test-long:
 	$(call RELEASED_TWICE,,$(PURE))
-	$(call RELEASED_TWICE,-run '$(LONG)|^Test(CrashAtEveryOperation|Crashes|Shortages|ReserveGone|MovesWaitForSpace)$$',./broker ./broker/deadletters ./broker/store ./cmd/internal/node ./monitor ./monitor/incident ./monitor/rabbitmq/keeper ./scheduler)
+	$(call RELEASED_TWICE,-run '$(LONG)|^Test(CrashAtEveryOperation|Crashes|Shortages|ReserveGone|MovesWaitForSpace)$$',./broker ./broker/deadletters ./broker/internal/topology ./broker/management ./broker/server ./broker/server/internal/deliveries ./broker/store ./cmd/internal/node ./monitor ./monitor/incident ./monitor/rabbitmq/keeper ./monitor/schedule ./scheduler)
 	$(SCHEDULED)
 .test-quietly:
-	$(call RELEASED_TWICE,-parallel 6 -skip '$(IN_PROCESS)|$(PRIVILEGED)',./integration)
+	$(call RELEASED_TWICE,-parallel 8 -skip '$(IN_PROCESS)|$(PRIVILEGED)',./integration)
 .test-rest:
-	$(call RELEASED_TWICE,-p 1 -parallel 6 -skip '$(PRIVILEGED)|^TestSimulation',$(filter-out %/integration %/rabbitmq %/faults,$(INTEGRATION)))
+	SIMULATION_SEEDS=12 nice -n 5 env $(call RELEASED_TWICE,-p 1 -parallel 6 -skip '$(PRIVILEGED)|^TestHistoriesAreLinearizable$$',$(filter-out %/integration %/rabbitmq %/faults,$(INTEGRATION)))
 
 test-privileged: deps $(SUM) ## the tests that need root with CAP_SYS_ADMIN and loop devices: disks that fill, fail or stand still, other clocks, packages
 	$(call RELEASED_TWICE,-p 2 -run '$(PRIVILEGED)',./integration ./integration/faults ./integration/pages)
