@@ -1,6 +1,7 @@
 package access
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -63,6 +64,14 @@ func (u *User) Check() error {
 // Limits holds the limits of a user or a virtual host by RabbitMQ's names. A negative value
 // means no limit, like an absent one.
 type Limits map[string]int
+
+// UnmarshalJSON accepts the empty list that Erlang writes for no limits.
+func (l *Limits) UnmarshalJSON(b []byte) error {
+	if *l = nil; string(b) == "[]" {
+		return nil
+	}
+	return json.Unmarshal(b, (*map[string]int)(l))
+}
 
 // What can be limited: connections of users and of virtual hosts, channels of users, queues
 // of virtual hosts.

@@ -111,7 +111,7 @@ func TestRefusedImportChangesNothing(t *testing.T) {
 		`{"queues":[{"name":"n",` + queue + `{"x-queue-type":"foo"}}]}`:                               `invalid arg 'x-queue-type' for queue 'n' in vhost '/': "unsupported queue type 'foo'"`,
 		`{"queues":[{"name":"n","vhost":"nope"}]}`:                                                    "queue 'n' is in virtual host 'nope', which does not exist",
 		`{"queues":[{"name":"n"}]}`:                                                                   "queue 'n' names no virtual host",
-		`{"exchanges":[{"name":"x","vhost":"/","type":"foo"}]}`:                                       "unknown exchange type 'foo'",
+		`{"exchanges":[{"name":"x","vhost":"/","type":"foo"}]}`:                                       "exchange 'x' in vhost '/': unknown exchange type 'foo'",
 		`{"bindings":[{"source":"amq.direct","vhost":"/","destination":"x","destination_type":"y"}]}`: "binding of 'x' to 'amq.direct': destination type 'y' is neither queue nor exchange",
 		`{"policies":[{"vhost":"/","name":"p","pattern":"(","definition":{"expires":1}}]}`:            "Validation failed\n\npattern should be regular expression but is invalid: {\"missing )\",1}\n (//p)",
 		`{"policies":[{"vhost":"/","pattern":"a","definition":{"expires":1}}]}`:                       "policy in virtual host '/' has undefined name",
@@ -157,6 +157,17 @@ func TestLimitsCountInAnImport(t *testing.T) {
 	_, err = Import(t.Context(), b, d, Options{})
 	require.ErrorContains(t, err, "queue limit in vhost '/' (2) is reached")
 	require.Len(t, vh.Queues.List(), 2)
+}
+
+// TestEmptyListsForEmptyObjects: Erlang writes an empty object as a list.
+func TestEmptyListsForEmptyObjects(t *testing.T) {
+	b := newBroker(t, broker.Options{})
+	vh, _ := b.VHost("/")
+	require.NoError(t, vh.SetLimits(access.Limits{"max-queues": 2}))
+	_, err := Import(t.Context(), b, parse(t, `{"users":[{"name":"u","limits":[]}],"queues":[{"name":"q","vhost":"/","arguments":[]}],
+		"parameters":[{"vhost":"/","component":"vhost-limits","name":"limits","value":[]}],"global_parameters":[{"name":"g","value":[]}]}`), Options{})
+	require.NoError(t, err)
+	require.Empty(t, vh.Limits())
 }
 
 // TestImportWhereMoreThanTheLimitExists: a limit below the present number stops only new queues.

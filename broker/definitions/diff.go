@@ -78,10 +78,15 @@ func (d *Document) describe() map[string]string {
 		note(p, "topic permissions of '%s' on exchange '%s' in vhost '%s'", p.User, p.Exchange, p.VHost)
 	}
 	for _, p := range d.Parameters {
+		if list, is := p.Value.([]any); is && len(list) == 0 { // limits that were cleared
+			continue
+		}
 		note(withoutPairs(policy.Whole(p.Value)), "parameter '%s' of %s in vhost '%s'", p.Name, p.Component, p.VHost)
 	}
 	for _, p := range d.GlobalParameters {
-		note(p.Value, "global parameter '%s'", p.Name)
+		if !internal(p.Name) {
+			note(p.Value, "global parameter '%s'", p.Name)
+		}
 	}
 	d.describeTopology(note)
 	return all

@@ -15,7 +15,9 @@ func TestDiff(t *testing.T) {
 	require.Empty(t, Diff(parse(t, have), parse(t, `{"vhosts":[{"name":"/","metadata":{"description":"","tags":[]}}],"users":[{"name":"u","tags":[],"limits":{}}],
 		"policies":[{"vhost":"/","name":"p","pattern":"a","apply-to":"all","priority":0,"definition":{"expires":5}}],
 		"queues":[{"vhost":"/","name":"q","durable":true,"type":"classic","arguments":[]},{"vhost":"/","name":"old"}],
-		"exchanges":[{"name":"amq.topic","vhost":"/","type":"topic"}],"global_parameters":[{"name":"g","value":1}]}`)), "the same in other words")
+		"exchanges":[{"name":"amq.topic","vhost":"/","type":"topic"}],
+		"global_parameters":[{"name":"g","value":1},{"name":"internal_cluster_id","value":"of RabbitMQ"}],
+		"parameters":[{"vhost":"/","component":"vhost-limits","name":"limits","value":[]}]}`)), "the same in other words")
 	require.Equal(t, []Difference{
 		{Added, "binding of queue 'q' to 'amq.topic' in vhost '/' by key 'k' and arguments {}"},
 		{Missing, "global parameter 'g'"},
@@ -31,7 +33,7 @@ func TestDiff(t *testing.T) {
 // TestNoDifferenceAfterImport: an import leaves nothing to add or change.
 func TestNoDifferenceAfterImport(t *testing.T) {
 	b := newBroker(t, broker.Options{})
-	want := parse(t, `{"queues":[{"vhost":"/","name":"q","durable":true}],"policies":[{"vhost":"/","name":"p","pattern":"a","definition":{"expires":6}}]}`)
+	want := parse(t, `{"queues":[{"vhost":"/","name":"q","durable":true}],"global_parameters":[{"name":"internal_cluster_id","value":"x"}],"policies":[{"vhost":"/","name":"p","pattern":"a","definition":{"expires":6}}]}`)
 	_, err := Import(t.Context(), b, want, Options{})
 	require.NoError(t, err)
 	for _, x := range Diff(Export(b, Version{}), want) {

@@ -167,19 +167,3 @@ func (w *words) UnmarshalJSON(b []byte) error {
 }
 
 func (w words) MarshalJSON() ([]byte, error) { return policy.FormatJSON(append([]string{}, w...), "") }
-
-// UnmarshalJSON accepts the empty list that Erlang writes for no limits.
-func (u *User) UnmarshalJSON(b []byte) error {
-	type plain User
-	raw := struct {
-		*plain
-		Limits json.RawMessage `json:"limits"`
-	}{plain: (*plain)(u)}
-	if err := json.Unmarshal(b, &raw); err != nil {
-		return err
-	}
-	if len(raw.Limits) == 0 || string(raw.Limits) == "[]" {
-		return nil
-	}
-	return json.Unmarshal(raw.Limits, &u.Limits)
-}

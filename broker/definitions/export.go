@@ -28,10 +28,9 @@ func Export(b *broker.Broker, v Version) *Document {
 	}
 	global := b.GlobalParameters()
 	for _, name := range slices.Sorted(maps.Keys(global)) {
-		if strings.HasPrefix(name, "internal") { // belongs to this broker only, as in RabbitMQ
-			continue
+		if !internal(name) {
+			d.GlobalParameters = append(d.GlobalParameters, GlobalParameter{name, global[name]})
 		}
-		d.GlobalParameters = append(d.GlobalParameters, GlobalParameter{name, global[name]})
 	}
 	d.makeLists()
 	for _, vh := range b.VHosts() {
@@ -86,6 +85,9 @@ func (d *Document) add(vh *broker.VHost, label string) {
 		d.Bindings = append(d.Bindings, Binding{x.Source, label, x.Destination, to, x.RoutingKey, Arguments(x.Args)})
 	}
 }
+
+// internal reports whether a global parameter is the broker's own (RabbitMQ: internal_cluster_id).
+func internal(name string) bool { return strings.HasPrefix(name, "internal") }
 
 // predeclared reports whether every virtual host has the exchange anyway, or must not have
 // it.

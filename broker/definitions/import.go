@@ -280,7 +280,10 @@ func (w *writer) exchange(x *Exchange) error {
 		w.report.Kept = append(w.report.Kept, errorText(err))
 		return nil
 	}
-	return plainError(err)
+	if err != nil {
+		return fmt.Errorf("exchange '%s' in vhost '%s': %w", x.Name, vh.Name(), plainError(err))
+	}
+	return nil
 }
 
 func (w *writer) queue(q *Queue) error {
