@@ -488,12 +488,12 @@ func TestAzureNode(t *testing.T) {
 	t.Run("emulator", func(t *testing.T) {
 		c := startForAzure(t, "CLOCK=manual", "DATA_DIR=")
 		_, host, _ := strings.Cut(c.url, "@")
-		assert.Len(t, run(t, "servicebus.js", "Endpoint=sb://"+host+";"+emulatorPolicy+";UseDevelopmentEmulator=true", c.http+"/api/curfew/clock"), 10)
+		assert.Len(t, run(t, "servicebus.js", "Endpoint=sb://"+host+";"+emulatorPolicy+";UseDevelopmentEmulator=true", c.http+"/api/curfew/clock"), 11)
 	})
 	t.Run("key", func(t *testing.T) {
 		c := startForAzure(t, "CLOCK=manual", "DATA_DIR=", "SERVICEBUS_EMULATOR=false", "SERVICEBUS_KEYS=root=cm9vdA==", "AMQPS_ADDR="+amqps, "HTTPS_ADDR="+https, "TLS_CERT="+cert, "TLS_KEY="+key)
 		const policy = ";SharedAccessKeyName=root;SharedAccessKey=cm9vdA=="
-		assert.Len(t, run(t, "servicebus.js", "Endpoint=sb://"+amqps+policy, c.http+"/api/curfew/clock"), 10)
+		assert.Len(t, run(t, "servicebus.js", "Endpoint=sb://"+amqps+policy, c.http+"/api/curfew/clock"), 11)
 		assert.Len(t, run(t, "servicebus_admin.js", "Endpoint=sb://"+https+policy), 4)
 	})
 }

@@ -129,6 +129,48 @@ const steps = {
     assert.deepEqual(await peek(), []);
   },
 
+  // A time to live counts from when the message is enqueued: by Curfew's clock, not by the sender's, and not before it is due.
+  async 'expire by the clock of Curfew'({ sender, receiver, dead }) {
+    const expired = async (body) => {
+      const m = await one(dead);
+      assert.equal(m.body, body);
+      assert.equal(m.deadLetterReason, 'TTLExpiredException');
+      await dead.completeMessage(m);
+    };
+    for (const skew of [-day, day]) {
+      const RealDate = Date;
+      globalThis.Date = class extends RealDate {
+        constructor(...given) {
+          super(...(given.length ? given : [RealDate.now() + skew * 1000]));
+        }
+      };
+      try {
+        await sender.sendMessages({ body: 'skewed', timeToLive: 60000 });
+      } finally {
+        globalThis.Date = RealDate;
+      }
+      await advance(59);
+      assert.deepEqual((await peek()).map((m) => m.body), ['skewed']);
+      await advance(1);
+      await expired('skewed');
+    }
+    for (const how of ['scheduleMessages', 'scheduledEnqueueTimeUtc']) {
+      await sender.sendMessages({ body: 'now' });
+      const first = await one(receiver);
+      const due = new Date(first.enqueuedTimeUtc.getTime() + 600000);
+      await receiver.completeMessage(first);
+      if (how === 'scheduleMessages') await sender.scheduleMessages({ body: how, timeToLive: 60000 }, due);
+      else await sender.sendMessages({ body: how, timeToLive: 60000, scheduledEnqueueTimeUtc: due });
+      await advance(610);
+      const m = await one(receiver);
+      assert.equal(m.body, how);
+      assert.equal(m.expiresAtUtc - m.enqueuedTimeUtc, 60000);
+      await receiver.abandonMessage(m);
+      await advance(50);
+      await expired(how);
+    }
+  },
+
   async 'expire after 14 days'({ sender, receiver, dead }) {
     await sender.sendMessages([{ body: 'lives 14 days', timeToLive: 30 * day * 1000 }, { body: 'lives a day', timeToLive: day * 1000 }]);
     await advance(day);

@@ -3,8 +3,10 @@ package convert_test
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/Azure/go-amqp"
 	"github.com/stretchr/testify/assert"
@@ -48,6 +50,47 @@ func TestBareMessage(t *testing.T) {
 		assert.Equal(t, was.Bare, is.Bare, name)
 		var read amqp.Message
 		assert.NoError(t, read.UnmarshalBinary(back), name)
+	}
+}
+
+// TestTimesOfOthersClocks: a time to live counts from when the message is enqueued, whatever the clock of its sender says. Only where it is the
+// one thing that is said is an instant the deadline, and for Service Bus it never is.
+func TestTimesOfOthersClocks(t *testing.T) {
+	const day = 24 * time.Hour
+	made := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+	for name, c := range map[string]struct {
+		ttl, after time.Duration // after: of absolute-expiry-time; 0: none of the two properties
+		bus        bool
+		expiration string
+		absolute   bool
+	}{
+		"ttl":                            {ttl: time.Minute, expiration: "60000"},
+		"instant":                        {after: time.Minute, absolute: true},
+		"both":                           {ttl: time.Minute, after: time.Minute, expiration: "60000"},
+		"both, long":                     {ttl: math.MaxUint32 * time.Millisecond, after: 100 * day, expiration: "4294967295"},
+		"Service Bus":                    {ttl: time.Minute, after: time.Minute, bus: true, expiration: "60000"},
+		"Service Bus, instant":           {after: time.Minute, bus: true},
+		"Service Bus, long":              {ttl: math.MaxUint32 * time.Millisecond, after: 100 * day, bus: true, expiration: "8640000000"},
+		"Service Bus, as long as can be": {ttl: math.MaxUint32 * time.Millisecond, bus: true, expiration: "4294967295"},
+		"Service Bus, longest":           {ttl: math.MaxUint32 * time.Millisecond, after: 100 * 365 * day, bus: true, expiration: "315360000000"},
+	} {
+		m := amqp.Message{Header: &amqp.MessageHeader{TTL: c.ttl}, Properties: &amqp.MessageProperties{}, Data: [][]byte{nil}}
+		if c.after != 0 {
+			expiry := made.Add(c.after)
+			m.Properties.CreationTime, m.Properties.AbsoluteExpiryTime = &made, &expiry
+		}
+		sent, err := m.MarshalBinary()
+		require.NoError(t, err, name)
+		properties, _, _, err := convert.Publish(nil, sent, c.bus, false)
+		require.NoError(t, err, name)
+		p, err := wire.ParseProperties(properties, wire.Limits{})
+		require.NoError(t, err, name)
+		assert.Equal(t, c.expiration, p.Expiration, name)
+		var want any
+		if c.absolute {
+			want = made.Add(c.after).UnixMilli()
+		}
+		assert.Equal(t, want, p.Headers["x-expires-at"], name)
 	}
 }
 

@@ -26,6 +26,8 @@ const (
 
 	// maxHead bounds all of a message but its body: a consumer of 0-9-1 gets it in one frame.
 	maxHead = 48 << 10
+	// longest is the longest time to live in ms, ten years.
+	longest = 315_360_000_000
 )
 
 var (
@@ -68,9 +70,7 @@ func Publish(b, message []byte, bus, filtered bool) (properties, body []byte, to
 	if h.Priority != 4 {
 		out.Priority, out.Has = h.Priority, amqp.HasPriority
 	}
-	if h.TTL.Set {
-		out.Expiration = strconv.FormatUint(uint64(h.TTL.Value), 10)
-	}
+	setTimes(&out, &h, &p, bus)
 	fromProperties(&out, &p, bus)
 	if err = fromMap(&out, m.MessageAnnotations, true, bus); err == nil {
 		err = fromMap(&out, m.ApplicationProperties, false, bus)
@@ -111,8 +111,23 @@ func fromProperties(out *amqp.Properties, p *amqp10.Properties, bus bool) {
 	if at, ok := p.CreationTime.(amqp10.Timestamp); ok && at >= 0 {
 		out.Timestamp = amqp.Timestamp(at / 1000)
 	}
-	if at, ok := p.AbsoluteExpiry.(amqp10.Timestamp); ok {
-		setHeader(out, "x-expires-at", int64(at))
+}
+
+// setTimes sets what the message says of its end. A time to live counts from when the message is enqueued, so it goes before
+// absolute-expiry-time, which clients compute from it by a clock that may be wrong. Clients of Service Bus have no other use for that than
+// a time to live of more than the header holds, which is the time between two instants of the same clock (Service Bus: Message expiration).
+func setTimes(out *amqp.Properties, h *amqp10.Header, p *amqp10.Properties, bus bool) {
+	ttl := int64(h.TTL.Value)
+	created, dated := p.CreationTime.(amqp10.Timestamp)
+	expiry, expires := p.AbsoluteExpiry.(amqp10.Timestamp)
+	switch {
+	case bus && dated && expires && ttl == math.MaxUint32:
+		ttl = min(max(ttl, int64(expiry-created)), longest)
+	case !bus && !h.TTL.Set && expires:
+		setHeader(out, "x-expires-at", int64(expiry))
+	}
+	if h.TTL.Set {
+		out.Expiration = strconv.FormatInt(ttl, 10)
 	}
 }
 
