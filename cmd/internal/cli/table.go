@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -44,17 +43,26 @@ func (p *Printer) Fit(w io.Writer, noColor string) {
 	if s, is := w.(*Screen); is {
 		p.terminal, p.width = true, s.Width
 	} else if p.terminal = OnTerminal(w); p.terminal {
-		p.width, _, _ = term.GetSize(int(w.(*os.File).Fd())) // 0 if it has none
+		p.width, _ = sizeOf(w)
 	}
 	if p.Color == "auto" && (!p.terminal || noColor != "") {
 		p.Color = "never"
 	}
 }
 
-// OnTerminal reports whether w is a terminal.
-func OnTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && OnTerminalFile(f)
+// file is a reader or a writer of a file, such as an *os.File.
+type file interface{ Fd() uintptr }
+
+// OnTerminal reports whether a reader or writer is a terminal.
+func OnTerminal(at any) bool {
+	f, ok := at.(file)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// sizeOf is that of a terminal; 0: it has none.
+func sizeOf(w io.Writer) (width, height int) {
+	width, height, _ = term.GetSize(int(w.(file).Fd()))
+	return width, height
 }
 
 const barWidth = 30
@@ -65,9 +73,6 @@ func Bar(share float64) string {
 	full := int(share * barWidth)
 	return fmt.Sprintf("[%s%s] %3.0f%%", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), share*100)
 }
-
-// OnTerminalFile reports whether f is a terminal.
-func OnTerminalFile(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 // JSON reports whether answers are printed as JSON.
 func (p *Printer) JSON() bool { return p.Output == "json" }

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,17 +16,25 @@ import (
 const watchEvery = 2 * time.Second
 
 // Watched adds the flag --watch to a command. With it the command runs again and again until it is
-// interrupted, even if the server is away in between. On a terminal it clears the screen before each run.
+// interrupted, even if the server is away in between. On a terminal it clears the screen for each run, and shows what fits
+// there: the beginning says most.
 func Watched(c *cobra.Command) *cobra.Command {
 	var again bool
 	c.Flags().BoolVarP(&again, "watch", "w", false, "show it every two seconds until interrupted")
 	show := c.RunE
 	c.RunE = func(cmd *cobra.Command, args []string) error {
+		out, clears := cmd.OutOrStdout(), again && OnTerminal(cmd.OutOrStdout())
 		for first := true; ; first = false {
-			if again && OnTerminal(cmd.OutOrStdout()) {
-				fmt.Fprint(cmd.OutOrStdout(), "\x1b[H\x1b[2J")
+			shown := &screenful{}
+			if clears {
+				shown.file = out.(file)
+				cmd.SetOut(shown)
 			}
 			err := show(cmd, args)
+			if clears {
+				_, height := sizeOf(out)
+				shown.print(out, height-1) // the last line is for an error
+			}
 			if !again || first && err != nil {
 				return err
 			}
@@ -37,4 +47,25 @@ func Watched(c *cobra.Command) *cobra.Command {
 		}
 	}
 	return c
+}
+
+// screenful is what goes to a terminal.
+type screenful struct {
+	file
+	bytes.Buffer
+}
+
+// print clears the screen and prints that many lines, or one less and that there are more. Up to 0: all.
+func (s *screenful) print(out io.Writer, lines int) {
+	fmt.Fprint(out, "\x1b[H\x1b[2J")
+	more := bytes.Count(s.Bytes(), []byte("\n")) - lines
+	for range lines {
+		line, err := s.ReadBytes('\n')
+		if lines--; err == nil && more > 0 && lines == 0 {
+			fmt.Fprintf(out, "... and %d more: make the window higher, or leave out --watch\n", more+1)
+			return
+		}
+		_, _ = out.Write(line) // as for all that is printed
+	}
+	_, _ = out.Write(s.Bytes())
 }

@@ -28,7 +28,7 @@ func statusCommand() *cobra.Command {
 		if err := a.Call(cmd.Context(), http.MethodGet, cli.Path("curfew", "status"), nil, &s); err != nil {
 			return err
 		}
-		if err := a.Print(cmd.OutOrStdout(), s, []string{"CURFEW " + s.Version + "!", s.Health + "!="}, statusRows(&s)); err != nil {
+		if err := a.Print(cmd.OutOrStdout(), s, []string{"CURFEW " + s.Version[strings.LastIndex(s.Version, "-")+1:] + "!", s.Health + "!="}, statusRows(&s)); err != nil {
 			return err
 		}
 		again, err := cmd.Flags().GetBool("watch")
@@ -55,7 +55,7 @@ func statusRows(s *node.Status) [][]string {
 		add("!", r)
 	}
 	if len(s.Reasons) > 0 {
-		add("", "each is over some ten seconds after its cause is gone; curfew incident show says what to do")
+		add("", "each is over a minute after its cause is gone at the latest; curfew incident show says what to do")
 	}
 	now := time.Now()
 	if s.Clock != nil {

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -118,7 +117,7 @@ func (p *publisher) body(cmd *cobra.Command, args []string) ([]byte, error) {
 		return []byte(args[0]), nil
 	}
 	if p.file == "" {
-		if in, ok := cmd.InOrStdin().(*os.File); ok && cli.OnTerminalFile(in) {
+		if cli.OnTerminal(cmd.InOrStdin()) {
 			return nil, cli.Usagef("there is no body: pass it as an argument, in --file, or on standard input (--file - reads it from the terminal)")
 		}
 		p.file = "-"
