@@ -80,7 +80,7 @@ $(SUM): # built once, with Go alone
 test: deps $(LINT) $(SUM) ## everything, with the race detector, against real Redis, RabbitMQ and foreign clients (20 minutes)
 	@rm -rf .cache/failed && mkdir -p .cache/failed
 	$(MAKE) --no-print-directory -j3 .test-broker .test-rabbitmq .test-in-process .test-units .test-simulation .test-release .test-faults .test-kubernetes .test-long
-	$(MAKE) --no-print-directory -j3 .test-quietly $(WITH) .test-rest
+	$(MAKE) --no-print-directory -j2 .test-quietly $(WITH) .test-rest
 	$(RELEASED) -parallel 6 -run '^TestNeighbour$$' ./integration/faults
 	@find .cache/failed -type f -exec sed 's/^/failed once: /' {} + # none is the usual case
 
