@@ -54,6 +54,17 @@ func TestDeclaring(t *testing.T) {
 	assert.Equal(t, "q/a%2Bb%257Ec", bound.header.Get("Location"), "Terraform takes its last part for the binding's identity")
 	x.ask("GET", "/api/bindings/%2F/e/x/q/q/a%2Bb%257Ec", nil).is(200,
 		`{"source":"x","vhost":"/","destination":"q","destination_type":"queue","routing_key":"a b~c","arguments":{},"properties_key":"a+b%7Ec"}`)
+	for key, as := range map[string][]string{
+		"a.#": {"a.%23", "a.%2523"}, "a.*": {"a.*", "a.%2A", "a.%252A"}, "a b": {"a%20b", "a+b"}, "50%": {"50%25", "50%2525"}, "a+b": {"a%252Bb"}, "c~d": {"c%257Ed"},
+	} {
+		for _, one := range as {
+			for _, end := range []string{"q/q", "e/amq.topic"} {
+				x.ask("POST", "/api/bindings/%2F/e/x/"+end, map[string]any{"routing_key": key}).is(201, "")
+				assert.Equal(t, key, x.ask("GET", "/api/bindings/%2F/e/x/"+end+"/"+one, nil).is(200, "").object()["routing_key"])
+				x.ask("DELETE", "/api/bindings/%2F/e/x/"+end+"/"+one, nil).is(204, "")
+			}
+		}
+	}
 	x.ask("POST", "/api/bindings/%2F/e/x/q/q", `{}`).is(201, "")
 	x.ask("POST", "/api/bindings/%2F/e/x/q/q", `{"routing_key":"k","arguments":{"a":1}}`).is(201, "")
 	assert.Len(t, x.ask("GET", "/api/bindings/%2F/e/x/q/q", nil).list(), 3)

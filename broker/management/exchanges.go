@@ -81,17 +81,17 @@ func (r *request) exchange() (*broker.VHost, *broker.ExchangeInfo, error) {
 // hash of the arguments if it has any; "~" stands for neither.
 func propertiesKey(b *broker.Binding) string {
 	key := strings.ReplaceAll(url.QueryEscape(b.RoutingKey), "~", "%7E")
-	if len(b.Args) > 0 {
-		return key + "~" + argsHash(b.Args)
-	}
-	if key == "" {
-		return "~"
+	if hash := argsHash(b.Args); hash != "" || key == "" {
+		return key + "~" + hash
 	}
 	return key
 }
 
-// argsHash is as long as RabbitMQ's. Like RabbitMQ's, it only distinguishes arguments.
+// argsHash is as long as RabbitMQ's. Like RabbitMQ's, it only distinguishes arguments. "": there are none.
 func argsHash(t amqp.Table) string {
+	if len(t) == 0 {
+		return ""
+	}
 	text, _ := json.Marshal(definitions.JSONOf(t)) // keys sorted; JSON can express everything that JSONOf returns
 	sum := sha256.Sum256(text)
 	return base64.RawURLEncoding.EncodeToString(sum[:4])
@@ -179,7 +179,7 @@ func between(ends *broker.Binding) func(*broker.Binding) bool {
 	}
 }
 
-// namedBinding returns the binding in the path, by its properties key.
+// namedBinding returns the binding in the path, by its properties key. Clients may have escaped the routing key for the path only.
 func namedBinding(r *request) (*broker.VHost, *broker.Binding, error) {
 	vh, err := r.vhost()
 	if err != nil {
@@ -189,8 +189,12 @@ func namedBinding(r *request) (*broker.VHost, *broker.Binding, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	key, hash, _ := strings.Cut(r.Param("props"), "~")
+	if plain, err := url.QueryUnescape(key); err == nil {
+		key = plain
+	}
 	for _, b := range vh.BindingsWhere(between(&ends)) {
-		if propertiesKey(&b) == r.Param("props") {
+		if b.RoutingKey == key && argsHash(b.Args) == hash {
 			return vh, &b, nil
 		}
 	}
