@@ -151,6 +151,7 @@ func TestCommandsThatAreRefused(t *testing.T) {
 		{amqp.Table{"x-cancel": "a", "x-replace": "b"}, "invalid header 'x-replace': a message can have only one of x-cancel, x-replace and x-reschedule"},
 		{amqp.Table{"x-replace": "a", "x-replace-only": "yes"}, "invalid header 'x-replace-only': expected bool, got longstr"},
 		{amqp.Table{"x-reschedule": "a"}, "invalid header 'x-reschedule': x-delay or x-scheduled-enqueue-time has to say for when"},
+		{amqp.Table{"x-reschedule": "a", "x-delay": nil}, "invalid header 'x-reschedule': x-delay or x-scheduled-enqueue-time has to say for when"},
 		{amqp.Table{"x-reschedule": "a", "x-delay": "soon"}, "invalid header 'x-delay': expected integer, got longstr"},
 		{amqp.Table{"x-delay": int32(1), "x-schedule-answer": "yes"}, "invalid header 'x-schedule-answer': expected bool, got longstr"},
 	} {

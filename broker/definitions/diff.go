@@ -84,7 +84,7 @@ func (d *Document) describe() map[string]string {
 		note(withoutPairs(policy.Whole(p.Value)), "parameter '%s' of %s in vhost '%s'", p.Name, p.Component, p.VHost)
 	}
 	for _, p := range d.GlobalParameters {
-		if !internal(p.Name) {
+		if !strings.HasPrefix(p.Name, "internal") { // no export of Curfew has those
 			note(p.Value, "global parameter '%s'", p.Name)
 		}
 	}

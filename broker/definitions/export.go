@@ -28,7 +28,7 @@ func Export(b *broker.Broker, v Version) *Document {
 	}
 	global := b.GlobalParameters()
 	for _, name := range slices.Sorted(maps.Keys(global)) {
-		if !internal(name) {
+		if !strings.HasPrefix(name, "internal") { // those belong to this broker only, as in RabbitMQ
 			d.GlobalParameters = append(d.GlobalParameters, GlobalParameter{name, global[name]})
 		}
 	}
@@ -85,9 +85,6 @@ func (d *Document) add(vh *broker.VHost, label string) {
 		d.Bindings = append(d.Bindings, Binding{x.Source, label, x.Destination, to, x.RoutingKey, Arguments(x.Args)})
 	}
 }
-
-// internal reports whether a global parameter is the broker's own (RabbitMQ: internal_cluster_id).
-func internal(name string) bool { return strings.HasPrefix(name, "internal") }
 
 // predeclared reports whether every virtual host has the exchange anyway, or must not have
 // it.

@@ -60,7 +60,7 @@ func CommandOf(headers amqp.Table) (c Command, err error) {
 			return c, badHeader(replaceOnlyHeader, "expected bool, got "+amqp.TypeName(v))
 		}
 	}
-	_, delayed := headers[delayHeader]
+	_, delayed := numberOf(headers[delayHeader])
 	_, scheduled := headers[scheduledHeader]
 	if c.Kind == Reschedule && !delayed && !scheduled {
 		return c, badHeader(rescheduleHeader, "x-delay or x-scheduled-enqueue-time has to say for when")

@@ -63,16 +63,15 @@ func InstantOf(headers amqp.Table, name string, now deadline.Instant, ahead time
 }
 
 // delayOf reads x-delay, in ms: any number, or text that is a number. Zero or less means
-// no delay (RabbitMQ: Delayed Message Plugin).
+// no delay, and so does a value of another type (RabbitMQ: Delayed Message Plugin).
 func delayOf(headers amqp.Table) (deadline.Millis, error) {
-	v, ok := headers[delayHeader]
-	if !ok {
-		return 0, nil
-	}
-	n, isNumber := numberOf(v)
+	n, isNumber := numberOf(headers[delayHeader])
+	_, isText := headers[delayHeader].(string)
 	switch {
+	case isText && !isNumber:
+		return 0, badHeader(delayHeader, "expected integer, got longstr")
 	case !isNumber:
-		return 0, badHeader(delayHeader, "expected integer, got "+amqp.TypeName(v))
+		return 0, nil
 	case n > policy.MaxTTLMillis:
 		return 0, badHeader(delayHeader, "{value_too_large,"+strconv.FormatInt(n, 10)+"}")
 	}
