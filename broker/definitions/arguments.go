@@ -21,20 +21,16 @@ func (a *Arguments) UnmarshalJSON(b []byte) error {
 	if err != nil {
 		return err
 	}
-	switch v := v.(type) {
-	case nil:
+	if list, isList := v.([]any); v == nil || isList && len(list) == 0 {
 		*a = nil
 		return nil
-	case map[string]any:
-		*a = Arguments(fromJSON(v).(amqp.Table))
-		return nil
-	case []any:
-		if len(v) == 0 {
-			*a = nil
-			return nil
-		}
 	}
-	return errors.New("arguments must be an object, not " + string(bytes.TrimSpace(b)))
+	table, isObject := fromJSON(v).(amqp.Table)
+	if !isObject {
+		return errors.New("arguments must be an object, not " + string(bytes.TrimSpace(b)))
+	}
+	*a = Arguments(table)
+	return nil
 }
 
 // MarshalJSON never writes null.

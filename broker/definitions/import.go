@@ -296,11 +296,9 @@ func (w *writer) queue(q *Queue) error {
 		return nil
 	}
 	_, err = vh.Queues.Declare(nil, q.Name, broker.QueueDeclare{Durable: q.Durable, AutoDelete: q.AutoDelete, Args: amqp.Table(q.Arguments)})
-	if err != nil {
-		if _, missing := vh.Queues.Get(q.Name); missing == nil {
-			w.report.Kept = append(w.report.Kept, errorText(err))
-			return nil
-		}
+	if _, missing := vh.Queues.Get(q.Name); err != nil && missing == nil {
+		w.report.Kept = append(w.report.Kept, errorText(err))
+		return nil
 	}
 	return plainError(err)
 }

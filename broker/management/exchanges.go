@@ -22,10 +22,9 @@ func (r *request) exchangeNamed() operate.ExchangeName {
 }
 
 func exchangeObject(r *request, vh *broker.VHost, x *broker.ExchangeInfo) object {
-	by := "rmq-internal"
 	o := object{
 		"name": x.Name, "vhost": x.VHost, "type": x.Kind, "durable": x.Durable, "auto_delete": x.AutoDelete, "internal": x.Internal,
-		"arguments": definitions.JSONOf(x.Args), "user_who_performed_action": by, "policy": nil, "operator_policy": nil,
+		"arguments": definitions.JSONOf(x.Args), "user_who_performed_action": "rmq-internal", "policy": nil, "operator_policy": nil,
 		"message_stats": r.api.counts(operate.ExchangeCounts(x), operate.ExchangeKey{VHost: x.VHost, Name: x.Name}),
 	}
 	if n := vh.DelayedFor(x.Name); n > 0 || x.Kind == broker.DelayedMessageKind {
@@ -136,33 +135,29 @@ func queueBindings(r *request) error {
 }
 
 func bindingsFrom(r *request) error {
-	if _, _, err := r.exchange(); err != nil {
+	_, x, err := r.exchange()
+	if err != nil {
 		return err
 	}
-	name := r.exchangeNamed().Name
-	return listBindings(r, func(b *broker.Binding) bool { return b.Source == name })
+	return listBindings(r, func(b *broker.Binding) bool { return b.Source == x.Name })
 }
 
 func bindingsTo(r *request) error {
-	if _, _, err := r.exchange(); err != nil {
+	_, x, err := r.exchange()
+	if err != nil {
 		return err
 	}
-	name := r.exchangeNamed().Name
-	return listBindings(r, func(b *broker.Binding) bool { return b.ToExchange && b.Destination == name })
+	return listBindings(r, func(b *broker.Binding) bool { return b.ToExchange && b.Destination == x.Name })
 }
 
 // bindingEnds returns the source and the destination in the path: a queue, or an exchange if the
 // path has "e".
 func bindingEnds(r *request) (b broker.Binding, err error) {
-	b = broker.Binding{Source: r.exchangeNamed().Name, Destination: r.Param("destination")}
-	switch r.Param("kind") {
-	case "q":
-	case "e":
-		b.ToExchange = true
-	default:
+	kind := r.Param("kind")
+	if kind != "q" && kind != "e" {
 		return b, rest.ErrNotFound
 	}
-	return b, nil
+	return broker.Binding{Source: r.exchangeNamed().Name, Destination: r.Param("destination"), ToExchange: kind == "e"}, nil
 }
 
 func bindingsBetween(r *request) error {

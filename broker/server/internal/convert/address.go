@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"net/url"
 	"strings"
 
@@ -79,10 +80,7 @@ var conditions = map[uint16]string{
 
 // ErrorOf is an exception as an error of AMQP 1.0.
 func ErrorOf(e *amqp.Exception) *amqp10.Error {
-	condition, known := conditions[e.Code]
-	if !known {
-		condition = "amqp:internal-error"
-	}
+	condition := cmp.Or(conditions[e.Code], "amqp:internal-error")
 	return &amqp10.Error{Condition: condition, Description: Text(e)}
 }
 

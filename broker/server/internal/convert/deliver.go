@@ -21,11 +21,24 @@ type Delivery struct {
 
 // Append appends a message as the sections of AMQP 1.0.
 func Append(b []byte, d *Delivery) []byte {
-	p, err := amqp.ParseProperties(d.Properties, amqp.Limits{})
-	if err != nil { // the broker has checked it
+	p, h := readStored(d.Properties)
+	h.FirstAcquirer, h.DeliveryCount = !d.Redelivered, uint32(d.Failed)
+	b = h.Append(b)
+	_, head := p.Headers[headHeader]
+	whole, kept := appendBare(appendAnnotations(b, d, &p, head), &p, d.Body, false)
+	if head && !kept {
+		whole, _ = appendBare(appendAnnotations(b, d, &p, false), &p, d.Body, false)
+	}
+	return whole
+}
+
+// readStored reads a raw property list, which the broker has checked, and what a header of AMQP 1.0 says of it.
+func readStored(raw []byte) (amqp.Properties, amqp10.Header) {
+	p, err := amqp.ParseProperties(raw, amqp.Limits{})
+	if err != nil {
 		p = amqp.Properties{}
 	}
-	h := amqp10.Header{Durable: p.DeliveryMode == 2, Priority: 4, FirstAcquirer: !d.Redelivered, DeliveryCount: uint32(d.Failed)}
+	h := amqp10.Header{Durable: p.DeliveryMode == 2, Priority: 4}
 	if p.Priority != 0 || p.Has&amqp.HasPriority != 0 {
 		h.Priority = p.Priority
 	}
@@ -34,13 +47,7 @@ func Append(b []byte, d *Delivery) []byte {
 			h.TTL = amqp10.Uint(uint32(ttl))
 		}
 	}
-	b = h.Append(b)
-	_, head := p.Headers[headHeader]
-	whole, kept := appendBare(appendAnnotations(b, d, &p, head), &p, d.Body, false)
-	if head && !kept {
-		whole, _ = appendBare(appendAnnotations(b, d, &p, false), &p, d.Body, false)
-	}
-	return whole
+	return p, h
 }
 
 // appendBare appends the bare message and its footer: as they were sent, if they were kept, else from the properties, which say all. What was

@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -54,13 +53,10 @@ func Annotate(properties []byte, added amqp.Table) []byte {
 	if err != nil {
 		return nil
 	}
-	all := maps.Clone(p.Headers)
-	if all == nil {
-		all = amqp.Table{}
+	for key, v := range added {
+		setHeader(&p, key, v)
 	}
-	maps.Copy(all, added)
-	p.Headers = all
-	if table := amqp.AppendTable(nil, all); len(table) > maxHead || amqp.ValidateTable(table, amqp.Limits{}) != nil {
+	if table := amqp.AppendTable(nil, p.Headers); len(table) > maxHead || amqp.ValidateTable(table, amqp.Limits{}) != nil {
 		return nil
 	}
 	return p.Append(nil)

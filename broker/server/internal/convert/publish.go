@@ -269,18 +269,26 @@ func fromValue(v any, depth int) (any, bool) {
 	case amqp10.Array:
 		return fromList(v, depth), true
 	case amqp10.Map:
-		t := amqp.Table{}
-		for _, e := range v {
-			key, _ := fromValue(e.Key, depth+1)
-			if name, ok := key.(string); ok && len(name) < 256 {
-				if v, ok := fromValue(e.Value, depth+1); ok {
-					t[name] = v
-				}
-			}
-		}
+		t, _ := fromTable(v, depth+1)
 		return t, true
 	}
 	return nil, false
+}
+
+// fromTable is a map as a table, without what cannot be in one; whole: there is nothing of that.
+func fromTable(m amqp10.Map, depth int) (t amqp.Table, whole bool) {
+	t, whole = amqp.Table{}, true
+	for _, e := range m {
+		key, _ := fromValue(e.Key, depth)
+		name, isText := key.(string)
+		value, isField := fromValue(e.Value, depth)
+		if !isText || !isField || len(name) > 255 {
+			whole = false
+			continue
+		}
+		t[name] = value
+	}
+	return t, whole
 }
 
 func fromList(all []any, depth int) []any {

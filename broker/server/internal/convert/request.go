@@ -50,15 +50,8 @@ func (r *Request) Answer(status int, body any) []byte {
 // Table is a map as a table; false: it is not a map, or not all of it can be in a table.
 func Table(v any) (amqp.Table, bool) {
 	m, ok := v.(amqp10.Map)
-	t := amqp.Table{}
-	for _, e := range m {
-		value, isField := fromValue(e.Value, 0)
-		key, _ := fromValue(e.Key, 0)
-		name, isText := key.(string)
-		ok = ok && isField && isText && len(name) < 256
-		t[name] = value
-	}
-	return t, ok
+	t, whole := fromTable(m, 0)
+	return t, ok && whole
 }
 
 // Map is a table as a map, in the order of its keys.

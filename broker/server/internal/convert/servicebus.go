@@ -30,12 +30,11 @@ const (
 func (m *ServiceBus) Defer(p *amqp.Properties) {
 	headers := amqp.Table{}
 	maps.Copy(headers, p.Headers)
-	for _, name := range []string{"CC", "BCC", "x-delay", scheduledHeader} {
+	for _, name := range []string{"CC", "BCC", "x-delay", scheduledHeader, "x-expires-at"} {
 		delete(headers, name)
 	}
 	headers[numberHeader], headers[enqueuedHeader], headers[failedHeader] = m.Number, m.EnqueuedAt, int64(m.Failed)
-	delete(headers, "x-expires-at") // it has none in a dead-letter queue
-	if m.ExpiresAt != 0 {
+	if m.ExpiresAt != 0 { // it has none in a dead-letter queue
 		headers["x-expires-at"] = m.ExpiresAt
 	}
 	p.Headers, p.Expiration, p.Has = headers, "", p.Has&^amqp.HasExpiration
@@ -81,18 +80,10 @@ func (m *ServiceBus) ReadHeaders() (token string) {
 
 // Append appends the message as its sections.
 func (m *ServiceBus) Append(b []byte) []byte {
-	p, err := amqp.ParseProperties(m.Properties, amqp.Limits{})
-	if err != nil { // the broker has checked it
-		p = amqp.Properties{}
-	}
-	h := amqp10.Header{Durable: p.DeliveryMode == 2, Priority: 4, DeliveryCount: uint32(m.Failed)}
-	if p.Priority != 0 || p.Has&amqp.HasPriority != 0 {
-		h.Priority = p.Priority
-	}
+	p, h := readStored(m.Properties)
+	h.DeliveryCount = uint32(m.Failed)
 	if m.ExpiresAt != 0 && m.EnqueuedAt != 0 { // clients add it to the enqueued time
 		h.TTL = amqp10.Uint(uint32(min(max(m.ExpiresAt-m.EnqueuedAt, 0), math.MaxUint32)))
-	} else if ttl, err := strconv.ParseUint(p.Expiration, 10, 32); err == nil {
-		h.TTL = amqp10.Uint(uint32(ttl))
 	}
 	b = amqp10.AppendPerformative(b, &h)
 	if m.LockToken != nil {
