@@ -21,7 +21,7 @@
 //	reply-to /queues/Q                      reply-to Q
 //	user-id, content-type, -encoding        the same
 //	creation-time (ms), group-id            timestamp (s), app-id
-//	absolute-expiry-time                    header x-expires-at
+//	absolute-expiry-time                    header x-expires-at, in a message without ttl that is not of Service Bus
 //	application-properties                  headers
 //	message annotations x-*                 headers x-*
 //	annotations x-basic-type, x-cc          type, header CC

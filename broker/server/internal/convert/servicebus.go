@@ -42,10 +42,7 @@ func (m *ServiceBus) Defer(p *amqp.Properties) {
 
 // WasDeferred reads what a message had in its queue before it was deferred.
 func (m *ServiceBus) WasDeferred() {
-	p, err := amqp.ParseProperties(m.Properties, amqp.Limits{})
-	if err != nil {
-		return
-	}
+	p, _ := readStored(m.Properties)
 	m.State = Deferred
 	m.Number, _ = amqp.Integer(p.Headers[numberHeader])
 	m.EnqueuedAt, _ = amqp.Integer(p.Headers[enqueuedHeader])
@@ -67,10 +64,7 @@ type ServiceBus struct {
 // ReadHeaders takes the instants from the headers that a delivery has by x-delivery-deadline. token is its
 // x-lock-token; "": none.
 func (m *ServiceBus) ReadHeaders() (token string) {
-	p, err := amqp.ParseProperties(m.Properties, amqp.Limits{})
-	if err != nil {
-		return ""
-	}
+	p, _ := readStored(m.Properties)
 	m.EnqueuedAt, _ = amqp.Integer(p.Headers["x-enqueued-at"])
 	m.ExpiresAt, _ = amqp.Integer(p.Headers["x-expires-at"])
 	m.LockedUntil, _ = amqp.Integer(p.Headers["x-locked-until"])
