@@ -153,6 +153,8 @@ func TestNServiceBus(t *testing.T) {
 	queue := x.ask("GET", "/api/queues/%2F/nsb", nil).object()
 	has(t, "queue", queue, "name:str type:str arguments:obj delivery_limit:int|str effective_policy_definition:obj messages:int message_stats.ack:int")
 	assert.Equal(t, "quorum", queue["type"])
+	has(t, "queue", queue, "leader:str members:list online:list")
+	x.ask("GET", "/api/extensions", nil).is(200, "[]")
 	x.ask("PUT", "/api/policies/%2F/nsb.nsb.delivery-limit", map[string]any{
 		"name": "nsb.nsb.delivery-limit", "pattern": "nsb", "priority": 0, "apply-to": "quorum_queues", "definition": map[string]any{"delivery-limit": 100000},
 	}).is(201, "")

@@ -34,6 +34,9 @@ func queueObject(r *request, queue *broker.Queue, look Look) object {
 	o["messages_delayed"] = i.Waiting
 	addPolicies(o, queue)
 	addMoments(r, o, &i)
+	if kind == "quorum" { // of one node
+		o["leader"], o["members"], o["online"] = r.api.Node, []string{r.api.Node}, []string{r.api.Node}
+	}
 	addAims(r, o, &i, queue, look)
 	return o
 }

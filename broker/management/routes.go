@@ -76,6 +76,7 @@ var nodeRoutes = []route{
 	{method: get, path: "/api/version", need: management, handle: func(r *request) error { return r.Answer(server.RabbitMQVersion) }},
 	{method: get, path: "/api/cluster-name", need: management, handle: func(r *request) error { return r.One(object{"name": r.api.clusterName()}) }},
 	{method: put, path: "/api/cluster-name", op: admin.SetGlobalParameter.Name, handle: putClusterName},
+	{method: get, path: "/api/extensions", need: management, handle: emptyList},
 	{method: get, path: "/api/feature-flags", need: management, handle: featureFlags},
 	{method: put, path: "/api/feature-flags/{name}/enable", need: administrator, handle: enableFeatureFlag},
 	{method: get, path: "/api/nodes", need: monitor, handle: listNodes},
