@@ -94,3 +94,28 @@ func TestSavedSystemExchange(t *testing.T) {
 		require.NoError(t, x.b.Close())
 	}
 }
+
+// TestConsumedIsRemembered: a durable queue knows after a restart that a client has consumed it, also when its arguments are changed meanwhile. Another
+// of its name does not.
+func TestConsumedIsRemembered(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	x := openTestBroker(t, o)
+	for _, name := range []string{"consumed", "idle", "again"} {
+		x.durable(name, nil)
+	}
+	for _, name := range []string{"consumed", "again"} {
+		x.called(name).NoteConsumed()
+	}
+	require.NoError(t, x.vh.Queues.Change(nil, "consumed", amqp.Table{"x-message-ttl": int64(7)}))
+	_, err := x.vh.Queues.Delete(nil, "again", broker.QueueDeletion{})
+	require.NoError(t, err)
+	x.durable("again", nil)
+	for range 2 {
+		require.NoError(t, x.b.Close())
+		x = openTestBroker(t, o)
+		for name, want := range map[string]bool{"consumed": true, "idle": false, "again": false} {
+			require.Equal(t, want, x.called(name).Consumed(), name)
+		}
+	}
+	require.NoError(t, x.b.Close())
+}

@@ -71,3 +71,64 @@ func TestMeantExpiries(t *testing.T) {
 		})
 	})
 }
+
+// TestWorkersThatDoNotReturn: after a kill only those come back who consume the dead letters. What expires in the queues without their workers is an
+// incident within ten seconds, also in the queue whose workers have never come. In a delay queue it is none, before anybody has come back.
+func TestWorkersThatDoNotReturn(t *testing.T) {
+	t.Parallel()
+	data := "DATA_DIR=" + t.TempDir()
+	first := startCurfew(t, data)
+	ch := openChannel(t, dial(t, first.url))
+	declare := func(name string, args amqp091.Table) {
+		_, err := ch.QueueDeclare(name, true, false, false, false, args)
+		check(t, err)
+	}
+	check(t, ch.ExchangeDeclare("dlx", "fanout", true, false, false, false, nil))
+	declare("dead-letters", nil)
+	check(t, ch.QueueBind("dead-letters", "", "dlx", false, nil))
+	dies := amqp091.Table{"x-message-ttl": 300, "x-dead-letter-exchange": "dlx"}
+	for _, name := range []string{"consumed", "polled", "coming"} {
+		declare(name, dies)
+	}
+	declare("mails", nil)
+	declare("mails.delay", amqp091.Table{"x-message-ttl": 300, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "mails"})
+	for _, name := range []string{"consumed", "mails", "dead-letters"} {
+		_, err := ch.Consume(name, "", true, false, false, false, nil)
+		check(t, err)
+	}
+	check(t, ch.Confirm(false))
+	publish := func(queue string) {
+		sent, err := ch.PublishWithDeferredConfirmWithContext(t.Context(), "", queue, true, false, amqp091.Publishing{DeliveryMode: amqp091.Persistent})
+		check(t, err)
+		sent.Wait()
+	}
+	publish("polled")
+	eventually(t, answerLimit, "a message to be got", func() bool {
+		_, got, err := ch.Get("polled", true)
+		check(t, err)
+		if !got {
+			publish("polled")
+		}
+		return got
+	})
+	publish("mails.delay") // with it, what is known of the queues is on the disk
+	first.kill()
+
+	second := startCurfew(t, data)
+	ch = openChannel(t, dial(t, second.url))
+	check(t, ch.Confirm(false))
+	_, err := ch.Consume("dead-letters", "", true, false, false, false, nil)
+	check(t, err)
+	publish("mails.delay")
+	eventually(t, answerLimit, "the delays to be over", func() bool { return readyCount(t, second.url, "mails") > 0 })
+	if code, text := runToEnd(t, "status", "URL="+second.http); code != 0 {
+		t.Fatalf("status ends with %d:\n%s", code, text)
+	}
+	for _, name := range []string{"consumed", "polled", "coming"} {
+		publish(name)
+	}
+	eventually(t, startLimit, "what was lost in all three", func() bool {
+		code, text := runToEnd(t, "status", "URL="+second.http)
+		return code == 4 && strings.Contains(strings.Join(strings.Fields(text), " "), "and 2 queues more, 3 in all")
+	})
+}

@@ -52,26 +52,24 @@ type QueueFacts struct {
 	AutoDelete bool
 	TTL        bool // a time to live of its own: messages are meant to stay for so long
 	Bounded    bool // it drops its oldest messages when it is full
-	// DeadLetters says that it has a dead-letter exchange, Target that this leads to another queue, and Consumed that somebody consumes there,
-	// or has done so since the start.
-	// Onward says that the other queue has a dead-letter exchange itself, so that it is for work, and not the last stop.
-	DeadLetters, Target, Consumed, Onward bool
-	Consumers                             int
-	Delivered                             uint64 // messages, since the start
-	Collects                              bool   // a dead-letter exchange leads here
+	// Consumed says that a client has ever consumed it, TargetConsumed that one has consumed another queue to which its dead-letter exchange leads.
+	// Onward says that the other queue has a dead-letter exchange itself, so that it is for work, and not the last stop. Shared says that queues
+	// that have been consumed give their dead letters there, too.
+	Consumed, TargetConsumed, Onward, Shared bool
+	DeadLetters                              bool // it has a dead-letter exchange
+	Collects                                 bool // a dead-letter exchange leads here
 }
 
 // PurposeOf infers what a queue is for, if nobody has said it.
 //
 // Retry: messages go in with a time to live, of the queue or, where they go back to work, of their own, and leave only by it, into a queue that
-// is consumed. Telemetry: nothing is kept of what expires or does not fit. Whoever consumes a queue, or has done so since the start, works on
-// it, unless its messages have died before.
+// has been consumed, and not only for the dead letters of others. Telemetry: nothing is kept of what expires or does not fit. Whoever has ever
+// consumed a queue works on it, unless its messages have died before: that nobody does so now, or since a restart, is no sign of another purpose.
 func PurposeOf(q QueueFacts) Purpose {
-	served := q.Consumers > 0 || q.Delivered > 0
 	switch {
 	case q.Exclusive || q.AutoDelete && strings.HasPrefix(q.Name, "amq.gen-"):
 		return Reply
-	case (q.TTL || q.Onward) && q.Target && q.Consumed && !served:
+	case !q.Consumed && q.TargetConsumed && (q.Onward || q.TTL && !q.Shared):
 		return Retry
 	case q.Collects && !q.DeadLetters:
 		return DeadLetters

@@ -40,6 +40,7 @@ type Queue struct {
 	AutoDelete bool   `json:"auto_delete,omitempty"`
 	Delayed    bool   `json:"delayed,omitempty"`   // the virtual host's queue of delayed messages
 	Recovered  bool   `json:"recovered,omitempty"` // made for messages whose queue's definition was not found
+	Consumed   bool   `json:"consumed,omitempty"`  // a client has consumed it
 	Args       Args   `json:"arguments,omitempty"`
 	Transient  bool   `json:"-"` // the queue is not saved
 	Exclusive  bool   `json:"-"` // this field is not saved

@@ -35,7 +35,7 @@ func (x *Exchange) reboundLocked(d destination) {
 	case x.expired:
 	case d.exchange != nil && d.exchange.expired:
 		x.noteEarlierUseLocked(deadline.Instant(d.exchange.lastUsedAt.Load())) // ExpireIdle has put it there
-	case d.queue != nil && d.queue.expired.Load():
+	case d.queue != nil && d.queue.marks.Load()&expired != 0:
 		x.noteEarlierUseLocked(d.queue.Idle.LastUse(x.vh.registry.env.Clock.Now()))
 	case d.exchange != nil:
 		x.useLocked()

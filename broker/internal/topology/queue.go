@@ -23,13 +23,19 @@ type Queue struct {
 	declared atomic.Pointer[declaration] // replaced with vh.mu held
 	owner    Owner                       // of an exclusive queue
 
-	recovered bool        // made for messages whose queue's definition was not found
-	gone      bool        // it is deleted; what is left of its bindings leads nowhere. Guarded by vh.mu
-	expired   atomic.Bool // it was deleted because it was idle
+	recovered bool // made for messages whose queue's definition was not found
+	gone      bool // it is deleted; what is left of its bindings leads nowhere. Guarded by vh.mu
+	marks     atomic.Uint32
 
 	policies *applied // guarded by vh.mu
 	sources  sources
 }
+
+// The marks of a queue.
+const (
+	expired  = 1 << iota // it was deleted because it was idle
+	consumed             // a client has consumed it, in this run or an earlier one
+)
 
 // declaration is how a queue was declared, with the changes since, and what its arguments say. It is not changed.
 type declaration struct {
@@ -42,6 +48,23 @@ func (q *Queue) VHost() *VHost { return q.vh }
 
 // Recovered reports whether it was made for messages whose queue's definition was not found.
 func (q *Queue) Recovered() bool { return q.recovered }
+
+// Consumed reports whether a client has ever consumed the queue. A durable queue remembers it over a restart.
+func (q *Queue) Consumed() bool { return q.marks.Load()&consumed != 0 }
+
+// NoteConsumed remembers that a client consumes the queue, or has got a message of it. The first time it waits for those who change the queue.
+func (q *Queue) NoteConsumed() {
+	if q.Consumed() || q.marks.Or(consumed)&consumed != 0 || !q.Durable {
+		return
+	}
+	key := q.definition().Key()
+	_ = q.vh.guard.claimedNow(key, func() error { // an error: the virtual host was deleted
+		if q.vh.Queues.queues[q.Name()] == q {
+			q.vh.guard.noteLocked(key, q.definition())
+		}
+		return nil
+	})
+}
 
 // checkOwner refuses a connection that is not the owner of an exclusive queue.
 func (q *Queue) checkOwner(owner Owner) error {

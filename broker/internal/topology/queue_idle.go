@@ -38,7 +38,7 @@ func (q *Queue) expireIdle() bool {
 		if !q.Idle.IsOverLocked() {
 			return delivery.ErrInUse
 		}
-		q.expired.Store(true)
+		q.marks.Or(expired)
 		held, retained := q.HeldLocked()
 		messages = held + retained
 		return nil

@@ -51,6 +51,9 @@ func (t *Queues) Restore(x *catalog.Queue) error {
 		owner = otherConnection{}
 	}
 	q, err := t.enterQueue(x.ID, owner, x.Name, d, set)
+	if err == nil && x.Consumed {
+		q.marks.Or(consumed)
+	}
 	if err == nil && x.Recovered {
 		q.recovered = true
 		t.vh.registry.Adopted.Add(1)

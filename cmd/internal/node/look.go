@@ -22,8 +22,6 @@ type looker struct {
 	leads     map[string]*leads
 	looks     uint64
 	consumers map[incident.QueueName]incident.Consumers // at the last look
-	opened    time.Time                                 // the node; zero before that
-	earlier   map[incident.QueueName]bool               // the queues that there were at the first look, until clientsReturn is over
 }
 
 // look fills in what the conditions are judged by. It is called by one goroutine at a time.
@@ -77,13 +75,6 @@ func (n *Node) lookAtMonitor(s *incident.State) {
 // look implements primary.
 func (o *ownBroker) look(s *incident.State) {
 	b, l := o.broker, &o.n.looker
-	l.mu.Lock()
-	if l.earlier == nil {
-		l.earlier = queuesOf(b)
-	} else if len(l.earlier) > 0 && time.Since(l.opened) >= clientsReturn {
-		l.earlier = map[incident.QueueName]bool{}
-	}
-	l.mu.Unlock()
 	s.Blocked = b.Alarm.Last()
 	s.DiskSilent, s.Unsaved, s.Recovered, s.ClockAhead = b.DiskSilent(), b.Unsaved(), b.Adopted(), b.ClockOffset()
 	signs := broker.SignsOf(b)
@@ -155,15 +146,4 @@ func (p *pastDeadlines) of(o *ownBroker, risks []incident.Risk) []incident.PastD
 		p.next = time.Now().Add(min(heldShare*time.Since(began), heldMost))
 	}
 	return p.list
-}
-
-// queuesOf are all queues of a broker.
-func queuesOf(b *broker.Broker) map[incident.QueueName]bool {
-	all := make(map[incident.QueueName]bool)
-	for _, vh := range b.VHosts() {
-		for _, q := range vh.Queues.List() {
-			all[incident.QueueName{VHost: vh.Name(), Name: q.Name()}] = true
-		}
-	}
-	return all
 }

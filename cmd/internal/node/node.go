@@ -196,9 +196,6 @@ func (n *Node) Run(ctx context.Context, listeners ...net.Listener) error {
 func (n *Node) ready() {
 	if !n.opened.Load() {
 		n.openedAt = time.Now()
-		n.looker.mu.Lock()
-		n.looker.opened = n.openedAt
-		n.looker.mu.Unlock()
 		n.opened.Store(true)
 	}
 }

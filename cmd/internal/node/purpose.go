@@ -1,6 +1,7 @@
 package node
 
 import (
+	"slices"
 	"time"
 
 	"curfew/broker"
@@ -70,9 +71,6 @@ func consumersOf(b *broker.Broker, q *broker.Queue, was incident.Consumers, look
 // leadsKept is for how many looks it is remembered where dead letters lead, after somebody needed it: the page of queues asks every two seconds.
 const leadsKept = 10
 
-// clientsReturn is how long after the start a queue of an earlier run may be without its consumers: until then it counts as consumed.
-const clientsReturn = 30 * time.Second
-
 // purpose is what a queue is for. Safe for concurrent use.
 func (l *looker) purpose(b *broker.Broker, q *broker.Queue) deadline.Purpose {
 	vh, ok := b.VHost(q.VHost().Name())
@@ -105,22 +103,16 @@ func (l *looker) purposeLocked(vh *broker.VHost, q *broker.Queue) deadline.Purpo
 	}
 	where := l.leadsOf(vh)
 	declared := q.Declared()
-	_, _, consumers := q.Counts()
-	_, _, stats := q.Load()
 	f := deadline.QueueFacts{
 		Name: of.Name, Exclusive: declared.Exclusive, AutoDelete: declared.AutoDelete, TTL: set.TTLMillis >= 0, Bounded: set.Limited(),
-		DeadLetters: set.DeadLetters, Consumers: consumers, Delivered: stats.AllDelivered(), Collects: where.collects[q],
+		Consumed: q.Consumed(), DeadLetters: set.DeadLetters, Collects: where.collects[q],
 	}
 	if exchange, key, ok := q.DeadLettersTo(); ok && exchange == "" && key == "" {
 		// Each goes back to the queue that its routing key names. Here that makes sense only for retries.
-		f.Target, f.Consumed, f.Onward = true, true, true
-	}
-	returning := l.earlier[of] && time.Since(l.opened) < clientsReturn
-	if to := where.of[q]; to != nil {
-		all, consumed, onward := to.besides(q, l.looks)
-		f.Target = f.Target || all > 0
-		f.Consumed = f.Consumed || consumed > 0 || returning && all > 0
-		f.Onward = f.Onward || onward > 0
+		f.TargetConsumed, f.Onward = true, true
+	} else if to := where.of[q]; to != nil && !f.Consumed {
+		to = to.at(l.looks)
+		f.TargetConsumed, f.Onward, f.Shared = to.consumed, to.onward, to.shared
 	}
 	return deadline.PurposeOf(f)
 }
@@ -161,7 +153,7 @@ func findLeads(vh *broker.VHost, version uint64) *leads {
 		}
 		to := shared[&list[0]]
 		if to == nil {
-			to = &targets{list: list, own: map[*broker.Queue]bool{}}
+			to = &targets{list: list}
 			shared[&list[0]] = to
 		}
 		to.from = append(to.from, q)
@@ -169,9 +161,6 @@ func findLeads(vh *broker.VHost, version uint64) *leads {
 	}
 	for _, to := range shared {
 		for _, target := range to.list {
-			if x.of[target] == to {
-				to.own[target] = true
-			}
 			if len(to.from) > 1 || to.from[0] != target {
 				x.collects[target] = true
 			}
@@ -183,38 +172,21 @@ func findLeads(vh *broker.VHost, version uint64) *leads {
 // targets are the queues that the dead letters of some queues lead to.
 type targets struct {
 	list, from []*broker.Queue
-	own        map[*broker.Queue]bool // of list that are in from, too
-	look       uint64                 // in which they were counted
-	consumed   int                    // of list: somebody consumes, or has done so since the start; counted up to two, as onward
-	onward     int                    // of list: they have a dead-letter exchange themselves
+	look       uint64 // in which the rest was found out
+	consumed   bool   // a client has ever consumed one of list
+	onward     bool   // such a one has a dead-letter exchange itself
+	shared     bool   // a client has ever consumed one of from
 }
 
-// besides counts the targets other than q in a look: a queue that leads to itself alone leads nowhere.
-func (t *targets) besides(q *broker.Queue, look uint64) (all, consumed, onward int) {
+// at finds out in a look what clients have consumed. Only queues that nobody has consumed ask, so that none of them is its own target.
+func (t *targets) at(look uint64) *targets {
 	if t.look != look {
-		t.look, t.consumed, t.onward = look, 0, 0
-		for i := 0; i < len(t.list) && min(t.consumed, t.onward) < 2; i++ {
-			c, o := factsOf(t.list[i])
-			t.consumed, t.onward = t.consumed+c, t.onward+o
+		t.look, t.consumed, t.onward, t.shared = look, false, false, slices.ContainsFunc(t.from, (*broker.Queue).Consumed)
+		for i := 0; i < len(t.list) && !t.onward; i++ {
+			if t.list[i].Consumed() {
+				t.consumed, t.onward = true, t.list[i].Settings().DeadLetters
+			}
 		}
 	}
-	all, consumed, onward = len(t.list), t.consumed, t.onward
-	if t.own[q] {
-		c, o := factsOf(q)
-		all, consumed, onward = all-1, consumed-c, onward-o
-	}
-	return all, consumed, onward
-}
-
-// factsOf are 1 for a queue that somebody consumes, or has done so since the start, and for one that has a dead-letter exchange.
-func factsOf(q *broker.Queue) (consumed, onward int) {
-	if _, _, consumers := q.Counts(); consumers > 0 {
-		consumed = 1
-	} else if _, _, stats := q.Load(); stats.AllDelivered() > 0 {
-		consumed = 1
-	}
-	if q.Settings().DeadLetters {
-		onward = 1
-	}
-	return consumed, onward
+	return t
 }

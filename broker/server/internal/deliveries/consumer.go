@@ -144,6 +144,7 @@ func (d *Deliveries) Consume(q *broker.Queue, m *amqp.BasicConsume, link Link) (
 		d.mu.Unlock()
 		return nil, err
 	}
+	q.NoteConsumed()
 	return c, nil
 }
 

@@ -75,7 +75,9 @@ func (d *Deliveries) Get(q *broker.Queue, noAck bool) (bool, error) {
 		}
 		d.out.SendGot(d.channel, tag, m)
 	})
-	if err == nil && !got {
+	if got {
+		q.NoteConsumed()
+	} else if err == nil {
 		d.mu.Lock()
 		d.counts.GetEmpty++
 		d.mu.Unlock()
