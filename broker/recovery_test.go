@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -226,4 +227,46 @@ func TestDefinitionsAreNotTouchedByAStart(t *testing.T) {
 	after, err := os.Stat(path)
 	require.NoError(t, err)
 	assert.True(t, os.SameFile(before, after), "a save replaces the file")
+}
+
+// TestHeldWhenTheLastRunEnded: a message whose deadline came while the last run held it is not late after the restart, whatever notices it. One
+// whose deadline came while nothing ran is.
+func TestHeldWhenTheLastRunEnded(t *testing.T) {
+	t.Parallel()
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	open := func() *testBroker {
+		b, err := broker.New(o)
+		require.NoError(t, err)
+		vh, _ := b.VHost("/")
+		return &testBroker{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")}
+	}
+	x := open()
+	x.durable("dead", nil)
+	for _, name := range []string{"dropped", "dead-lettered"} {
+		args := amqp.Table{}
+		if name == "dead-lettered" {
+			args["x-dead-letter-exchange"], args["x-dead-letter-routing-key"] = "", "dead"
+		}
+		q := x.durable(name, args)
+		x.publishPersistent("", name, "held", "1000")
+		held, err := q.Get(false, func(*broker.Delivery) {})
+		require.NoError(t, err)
+		require.True(t, held)
+	}
+	time.Sleep(1100 * time.Millisecond)
+	for _, name := range []string{"dropped", "dead-lettered"} {
+		x.publishPersistent("", name, "waits", "2000")
+	}
+	require.NoError(t, x.b.Close())
+	time.Sleep(2100 * time.Millisecond) // the downtime
+
+	x = open()
+	defer func() { require.NoError(t, x.b.Close()) }()
+	told := x.watched()
+	x.expire(x.deadlines())
+	counts := map[string]int{}
+	for _, e := range told.take() {
+		counts[e.Queue+" "+e.Path.String()]++
+	}
+	require.Equal(t, map[string]int{"dropped requeue": 1, "dropped eager": 1, "dead-lettered requeue": 1, "dead-lettered eager": 1}, counts)
 }

@@ -19,12 +19,13 @@ func newOffset() int64 { return time.Now().UnixNano() - uptime().Nanoseconds() }
 // ahead of the wall clock is known to within elapsedSlack.
 func carried(offset int64) *KeptClock {
 	up := newElapsed(processClocks(), func() int64 { return uptime().Nanoseconds() })
-	return &KeptClock{func() int64 { return offset + up.now() }, func() int64 { return offset + up.aheadOfWall() }}
+	return &KeptClock{Clock: func() int64 { return offset + up.now() }, aheadOfWall: func() int64 { return offset + up.aheadOfWall() }}
 }
 
 // KeptClock is a clock that knows how far it was ahead of the wall clock when it was last read.
 type KeptClock struct {
 	Clock
+	LastRun     Instant      // when the last run was last known to be alive; 0: there was none
 	aheadOfWall func() int64 // ns
 }
 
@@ -32,9 +33,9 @@ type KeptClock struct {
 // the clock wall, or by c if wall is nil.
 func GivenClock(c, wall Clock) *KeptClock {
 	if wall == nil {
-		return &KeptClock{c, func() int64 { return 0 }}
+		return &KeptClock{Clock: c, aheadOfWall: func() int64 { return 0 }}
 	}
-	return &KeptClock{c, func() int64 { return c() - wall() }}
+	return &KeptClock{Clock: c, aheadOfWall: func() int64 { return c() - wall() }}
 }
 
 // NewClock is the clock of a process that keeps nothing, see carried.

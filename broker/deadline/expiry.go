@@ -31,7 +31,7 @@ type Path uint8
 const (
 	// Lazy: a delivery or a get met the message.
 	Lazy Path = iota
-	// Requeued: the message came back to its queue past its deadline.
+	// Requeued: the message came back to its queue past its deadline, or with the start of Curfew: it was held when the last run ended.
 	Requeued
 	// Eager: the schedule fired.
 	Eager

@@ -49,7 +49,7 @@ func (t timeline) resumed(boot string, wall, up int64) timeline {
 		t.Offset -= elapsedError
 		return t
 	}
-	return timeline{Boot: boot, Offset: max(wall, t.Alive) - up}
+	return timeline{Boot: boot, Offset: max(wall, t.Alive) - up, Alive: t.Alive}
 }
 
 // ContinueClock continues the clock kept in dir, or starts a new one if no restored message has a deadline.
@@ -65,6 +65,7 @@ func ContinueClock(dir string, anyDeadline bool, log *zap.Logger) (k *KeptClock,
 		t = saved.resumed(t.Boot, time.Now().UnixNano(), uptime().Nanoseconds())
 	}
 	k = carried(t.Offset)
+	k.LastRun = reached(t.Alive)
 	if off := k.Offset().Round(time.Second); off != 0 {
 		log.Warn("the wall clock was changed while the machine was up, or set back; deadlines continue by elapsed time", zap.Duration("ahead_of_wall", off))
 	}

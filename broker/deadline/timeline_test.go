@@ -24,7 +24,9 @@ func TestTimelineOverARestart(t *testing.T) {
 		{"rebooted, wall a day back: goes on from when it was alive", "b", 987 * hour, hour / 2, 1010 * hour},
 		{"boot unknown", "", 1011 * hour, hour / 2, 1011 * hour},
 	} {
-		assert.Equal(t, c.want, now(last.resumed(c.boot, c.wall, c.up), c.up), c.name)
+		next := last.resumed(c.boot, c.wall, c.up)
+		assert.Equal(t, c.want, now(next, c.up), c.name)
+		assert.Equal(t, last.Alive, next.Alive, c.name)
 	}
 	assert.Equal(t, 5*hour, now(timeline{}.resumed("a", 5*hour, hour), hour), "the first run goes by the wall")
 }

@@ -76,12 +76,15 @@ func (q *Queue) finishLocked(s *Transition, path deadline.Path) {
 	settings := q.Settings()
 	s.touched += len(s.fx.Settled)
 	for i := range s.fx.Settled {
-		x := &s.fx.Settled[i]
+		x, noticed := &s.fx.Settled[i], path
+		if x.ExpiresAt <= s.Env.Clock.LastRun { // whoever held it was the reason that it did not expire then
+			noticed = deadline.Requeued
+		}
 		if q.enqueued != nil {
 			q.enqueued.drop(x.Seq)
 		}
 		if (deadLettered(settings, x.Reason) || OwesReceipt(x)) && !s.dropping {
-			letter := Letter{Settled: *x, Settings: settings.For(x.Reason), At: s.Now, Path: path, Queued: true}
+			letter := Letter{Settled: *x, Settings: settings.For(x.Reason), At: s.Now, Path: noticed, Queued: true}
 			if x.Reason == queue.Rejected {
 				letter.Why = s.why
 			}
@@ -92,7 +95,7 @@ func (q *Queue) finishLocked(s *Transition, path deadline.Path) {
 		s.Settled = append(s.Settled, SettleRecord(q.id, x))
 		if x.Reason == queue.Expired {
 			s.Env.Counters.ExpiredDropped.Add(1)
-			s.recordDroppedLocked(&q.messages, x, path)
+			s.recordDroppedLocked(&q.messages, x, noticed)
 		}
 		s.notifyLeftLocked(&q.messages, x, path)
 	}
