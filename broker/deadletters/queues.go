@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"strings"
 
 	"curfew/broker"
 	"curfew/broker/deadline"
@@ -37,7 +38,15 @@ func (q *Queue) Kept() int {
 
 // Cell is a column as text in a table of commands; false: it is as it is.
 func (q *Queue) Cell(column string) (text string, is bool) {
-	return "(parked; curfew dlq groups " + q.Queue + " says why)", column == "from" && q.Parked
+	return "(parked; curfew dlq groups " + q.Queue + Flag(q.VHost) + " says why)", column == "from" && q.Parked
+}
+
+// Flag is the flag that a command needs for a virtual host, with a space before it; "" for that which it is for without the flag.
+func Flag(vhost string) string {
+	if vhost == "/" {
+		return ""
+	}
+	return " --vhost '" + strings.ReplaceAll(vhost, "'", `'\''`) + "'"
 }
 
 // Kept is how many dead letters queues keep.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/assert"
@@ -117,4 +118,24 @@ func TestJSONHasWholeBodies(t *testing.T) {
 			require.Equal(t, truncate != "", list[0].Truncated, args)
 		}
 	}
+}
+
+// TestCommandsNameTheVirtualHost: what a command suggests is for the queue that it is about, and not for the one of that name in the first virtual host.
+func TestCommandsNameTheVirtualHost(t *testing.T) {
+	r := startRunning(t)
+	r.ok("vhost", "add", "it's")
+	in := []string{"--vhost", "it's"}
+	r.ok(append(in, "declare", "queue", "gone", "--ttl", "1ms", "--dlx", "missing")...)
+	r.ok(append(in, "publish", "gone", "x")...)
+	const flag = `--vhost 'it'\''s'`
+	require.Eventually(t, func() bool {
+		return strings.Contains(r.ok("dlq", "list"), "(parked; curfew dlq groups curfew.undeliverable "+flag+" says why)")
+	}, time.Minute, 100*time.Millisecond)
+	hint := r.exits(0, append(in, "dlq", "groups", "curfew.undeliverable")...)
+	assert.Contains(t, hint, "then: curfew dlq replay curfew.undeliverable "+flag+` --to onward --filter 'reason == "expired" && queue == "gone"`)
+	assert.Contains(t, r.exits(exitFailed, append(in, "dlq", "search", "gone", "--saved", "day")...), "curfew dlq filters gone "+flag+" lists them")
+	for range 2 {
+		r.ok(append(in, "publish", "curfew.undeliverable", "x", "--message-id", "same", "--ttl", "1h")...)
+	}
+	assert.Contains(t, r.exits(exitFailed, append(in, "deadlines", "extend", "curfew.undeliverable", "--by", "1m", "--message-id", "same")...), "(curfew dlq search curfew.undeliverable "+flag+" --filter")
 }

@@ -16,6 +16,7 @@ import (
 	"curfew/broker/deadletters"
 	"curfew/broker/queue"
 	"curfew/cmd/internal/cli"
+	"curfew/monitor/printable"
 )
 
 // deadLetters look at, replay, edit and delete dead letters.
@@ -56,7 +57,7 @@ func (d *deadLetters) groups() *cobra.Command {
 			var rows [][]string
 			for _, g := range list {
 				if g.Why != "" {
-					fmt.Fprintln(cmd.ErrOrStderr(), parkedHint(args[0], &g))
+					fmt.Fprintln(cmd.ErrOrStderr(), d.parkedHint(args[0], &g))
 				}
 				row := []string{cli.OrDash(g.Reason), cli.OrDash(g.Queue), cli.OrDash(g.Exchange), strconv.Itoa(g.Messages)}
 				if byType && g.Type != nil {
@@ -82,12 +83,12 @@ func (d *deadLetters) groups() *cobra.Command {
 }
 
 // parkedHint explains why messages are parked, and what to do about it.
-func parkedHint(queueName string, g *deadletters.Group) string {
+func (d *deadLetters) parkedHint(queueName string, g *deadletters.Group) string {
 	exchange := strconv.Quote(g.Toward)
 	if g.Toward == "" {
 		exchange = "the default exchange"
 	}
-	onward := fmt.Sprintf("curfew dlq replay %s --to onward --filter '%s'", queueName, g.Filter())
+	onward := fmt.Sprintf("curfew dlq replay %s --to onward --filter %s", printable.Shell(queueName)+deadletters.Flag(d.VHost), printable.Shell(string(g.Filter())))
 	switch g.Why {
 	case deadletters.CauseNoExchange:
 		return fmt.Sprintf("%d from %s are parked because exchange %s does not exist. Declare it and bind a queue, then: %s", g.Messages, cli.OrDash(g.Queue), exchange, onward)

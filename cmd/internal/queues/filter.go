@@ -42,7 +42,7 @@ func (f *filterFlags) filter(cmd *cobra.Command, d *deadLetters, queueName strin
 		}
 	}
 	if err == nil {
-		err = fmt.Errorf("no filter %q is saved for queue %q; curfew dlq filters %s lists them", f.saved, queueName, queueName)
+		err = fmt.Errorf("no filter %q is saved for queue %q; curfew dlq filters %s lists them", f.saved, queueName, queueName+deadletters.Flag(d.VHost))
 	}
 	return "", err
 }
