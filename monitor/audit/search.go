@@ -228,8 +228,11 @@ func (s *search) backward(f file) error {
 	return nil
 }
 
-// lastFirst yields the matching records of some lines, the last one first.
+// lastFirst yields the matching records of some lines, the last one first. Most blocks have none of a few changes among very many expiries.
 func (s *search) lastFirst(lines []byte) error {
+	if slices.ContainsFunc(s.needle, func(needle []byte) bool { return !bytes.Contains(lines, needle) }) {
+		return nil
+	}
 	for len(lines) > 0 {
 		begins := bytes.LastIndexByte(lines[:len(lines)-1], '\n') + 1
 		if record, ok := s.parse(lines[begins:]); ok {
@@ -274,12 +277,7 @@ func (s *search) each(f file, fn func(Record) error) error {
 
 // parse reads a line; ok is false if it does not match or was cut off.
 func (s *search) parse(line []byte) (r Record, ok bool) {
-	for _, needle := range s.needle {
-		if !bytes.Contains(line, needle) {
-			return r, false
-		}
-	}
-	if json.Unmarshal(line, &r) != nil {
+	if slices.ContainsFunc(s.needle, func(needle []byte) bool { return !bytes.Contains(line, needle) }) || json.Unmarshal(line, &r) != nil {
 		return r, false
 	}
 	return r, s.q.wants(&r)

@@ -23,7 +23,7 @@ const (
 	// auditTime bounds a search.
 	auditTime = 10 * time.Second
 	// auditGlance bounds that for the page without a search.
-	auditGlance = 100 * time.Millisecond
+	auditGlance = 500 * time.Millisecond
 )
 
 // auditPage is the content of the audit page.
@@ -108,8 +108,7 @@ func (p *auditPage) Draw(*ui.Info) ui.Drawing {
 	files := h.Span(h.A(ui.Href(p.CSV), h.Download(""), g.Text("CSV")), g.Text(" · "), h.A(ui.Href(p.JSONL), h.Download(""), g.Text("JSON lines")))
 	return ui.Drawing{Top: g.Group{top, p.search()}, Live: ui.Card("records", "Records", files, ui.Choices("Show", p.Kinds),
 		g.If(p.TooLong && p.Asked, h.P(h.Class("problem"), g.Text("The search took too long and was stopped. Choose a queue or a shorter time."))),
-		g.If(p.TooLong && !p.Asked, h.P(g.Text("These are the changes among the newest records. "), ui.Link("/audit?reason="+audit.Changed, g.Text("Search all records")))),
-		p.found())}
+		p.found(), g.If(p.TooLong && !p.Asked, h.P(g.Text("Only the newest records have been searched for changes. "), ui.Link("/audit?reason="+audit.Changed, g.Text("Search all records")))))}
 }
 
 func (p *auditPage) search() g.Node {
@@ -136,7 +135,7 @@ func (p *auditPage) found() g.Node {
 			g.If(p.More, h.P(h.Class("faint"), g.Textf("These are the last %d. For older ones, narrow the search or download the file.", len(p.Records)))),
 		}
 	case p.TooLong:
-		return ui.Empty(g.Text("None was found in that time."))
+		return ui.Empty(g.Text("None was found before the search was stopped."))
 	case p.Asked:
 		return ui.Empty(g.Text("No record matches. "), ui.Link("/audit?reason=", g.Text("Show all")))
 	}

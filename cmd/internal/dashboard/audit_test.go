@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"curfew/cmd/internal/dashboard/internal/ui"
 	"curfew/monitor/audit"
 )
 
@@ -62,9 +63,12 @@ func TestAuditShowsChanges(t *testing.T) {
 
 // TestAuditSearchWasStopped: a search that took too long does not say that there is nothing.
 func TestAuditSearchWasStopped(t *testing.T) {
-	for _, p := range []*auditPage{{TooLong: true}, {TooLong: true, Asked: true}} {
+	for _, asked := range []bool{false, true} {
+		p := &auditPage{On: true, TooLong: true, Asked: asked, Form: ui.NewForm(nil)}
 		var page strings.Builder
-		require.NoError(t, p.found().Render(&page))
-		require.Contains(t, page.String(), "None was found in that time.")
+		require.NoError(t, p.Draw(nil).Live.Render(&page))
+		require.NotContains(t, page.String(), "Nobody has changed anything")
+		require.Contains(t, page.String(), "None was found before the search was stopped.")
+		require.Equal(t, !asked, strings.Contains(page.String(), `Only the newest records have been searched for changes. <a href="/audit?reason=changed">Search all records</a>`))
 	}
 }
