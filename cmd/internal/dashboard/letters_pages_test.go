@@ -333,3 +333,22 @@ const (
 	eventually = time.Minute
 	pollEvery  = time.Millisecond
 )
+
+// TestQueuesWithDeadLetters: those that have any, or are to keep them. Where parked ones come from is said in words, and a long name breaks.
+func TestQueuesWithDeadLetters(t *testing.T) {
+	s := newSite(t).logIn("root")
+	to := func(queue, purpose string) amqp.Table {
+		return amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": queue, "x-curfew-purpose": purpose}
+	}
+	s.queue("/", "jobs", to("kept", "work"))
+	s.queue("/", "jobs.wait", to("jobs", "retry"))
+	s.queue("/", strings.Repeat("long", 40), to("kept", "work"))
+	s.queue("/", "kept", amqp.Table{"x-curfew-purpose": "dead-letters"})
+	s.publish(s.queue("/", "curfew.undeliverable", nil), amqp.Properties{Headers: died("typo", "expired", ""), Has: amqp.HasHeaders}, "abc")
+	page := s.get("/dead-letters").body
+	require.Contains(t, page, `name=kept`)
+	require.Regexp(t, `<td[^>]*><span class="names">jobs, (long(<wbr>)?)+</span></td>`, page)
+	require.NotContains(t, page, `name=jobs`, "0 messages")
+	require.Regexp(t, `curfew\.(<wbr>)?undeliverable.*queues whose dead letters have nowhere to go`, page)
+	require.NotContains(t, page, "leads here now")
+}

@@ -2,12 +2,14 @@ package letters
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
 	"curfew/broker/deadletters"
+	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
@@ -28,6 +30,9 @@ func (d Pages) queues(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if err != nil {
 		return nil, err
 	}
+	all = slices.DeleteFunc(all, func(q *deadletters.Queue) bool { // they only pass through, and none does now
+		return q.Ready+q.Unacked == 0 && q.Purpose != deadline.DeadLetters.String()
+	})
 	l := &queuesPage{Find: q.Get("q"), All: len(all), Total: deadletters.Kept(all)}
 	runs, err := operate.ListRuns.Do(r.Context(), d.Operations.Access, v.Actor(), operate.None{})
 	if err != nil {
@@ -73,7 +78,10 @@ func (l *queuesPage) queues() g.Node {
 
 func letterQueue(q *deadletters.Queue) g.Node {
 	const most = 8
-	from := q.From
+	from, none := q.From, "no dead-letter exchange leads here now"
+	if q.Parked {
+		none = "queues whose dead letters have nowhere to go"
+	}
 	if len(from) > most {
 		from = append(from[:most:most], "…")
 	}
@@ -82,5 +90,5 @@ func letterQueue(q *deadletters.Queue) g.Node {
 			g.If(q.Kept() < q.Ready+q.Unacked, g.Group{g.Text(" "), ui.Class("tag", g.Text("not counted: for "+q.Purpose))})),
 		ui.Amount(g.Text(ui.Number(q.Ready)), g.If(q.Unacked > 0, g.Group{g.Text(" "), ui.Faint("+ " + ui.Number(q.Unacked) + " unacked")})),
 		ui.Amount(g.Text(ui.Bytes(q.Bytes))),
-		h.Td(ui.Names(from, ui.Faint("no dead-letter exchange leads here now"))))
+		h.Td(ui.Names(from, ui.Faint(none))))
 }

@@ -38,7 +38,7 @@ func Names(list []string, otherwise g.Node) g.Node {
 	for _, name := range list[1:] {
 		names = append(names, g.Text(", "), Name(name))
 	}
-	return names
+	return Class("names", names...)
 }
 
 // Href links to a page of this site; any other address becomes the first page.
