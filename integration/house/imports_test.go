@@ -43,7 +43,7 @@ var rooms = map[string][]string{
 	"scheduler":              {"broker/chunked"},
 	"scheduler/redisstore":   {"scheduler"},
 	"monitor":                {"monitor/printable", "monitor/incident"},
-	"monitor/schedule":       {"monitor", "monitor/incident", "scheduler"},
+	"monitor/schedule":       {"monitor", "monitor/incident", "monitor/printable", "scheduler"},
 	"monitor/incident":       {"monitor/printable"},
 	"monitor/printable":      {},
 	"monitor/history":        {"monitor/printable"},

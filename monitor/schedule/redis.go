@@ -13,6 +13,7 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/monitor"
+	"curfew/monitor/printable"
 	"curfew/scheduler"
 )
 
@@ -105,7 +106,7 @@ func (r *redisSchedule) troubles() (reasons []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.state != monitor.ScheduleUp {
-		reasons = append(reasons, fmt.Sprintf("redis schedule %s: %s", r.state, r.reason))
+		reasons = append(reasons, fmt.Sprintf("redis schedule %s: %s", r.state, printable.Plainly(r.reason)))
 	} else if r.distrusted.Load() {
 		reasons = append(reasons, "redis schedule stuck: it let deadlines pass, the index fires")
 	}

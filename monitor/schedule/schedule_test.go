@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"errors"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -294,12 +295,12 @@ func TestEventsAreRecorded(t *testing.T) {
 		b.action = deadline.Parked
 		b.publish(1, time.Second)
 		time.Sleep(10 * time.Second)
-		r.Fail(errRedis)
+		r.Fail(errors.New("redisstore: check: INFO: dial tcp 127.0.0.1:6379: connect: connection refused"))
 		m, _ := start(t, Options{Primary: b.view(), Redis: r, Record: told.record})
 		b.publish(2, time.Second)
 		b.publish(2, time.Second)
 		time.Sleep(10 * time.Second)
-		require.Contains(t, m.Health().Down, "redis schedule")
+		require.Contains(t, m.Health().Down, "redis schedule down: nothing listens on 127.0.0.1:6379")
 		require.Equal(t, m.Health().Down, m.Health().Reasons[0])
 		r.Heal()
 		time.Sleep(30 * time.Second)
