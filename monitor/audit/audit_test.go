@@ -394,6 +394,37 @@ func BenchmarkAdd(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*256), "ns/record")
 }
 
+// BenchmarkSearch looks through half an hour of 1,000 expiries a second, which is about as much as the files may take, for something that is not there,
+// and for the last page of what is.
+func BenchmarkSearch(b *testing.B) {
+	dir := b.TempDir()
+	l, err := Open(Options{Dir: dir})
+	require.NoError(b, err)
+	w := writer{Log: l}
+	for second := range int64(1800) {
+		batch := make([]Record, 0, 1000)
+		for n := range int64(1000) {
+			batch = append(batch, record(fmt.Sprintf("message-%d", second*1000+n), noon+second*1000+n))
+		}
+		l.Add(batch)
+		w.write()
+	}
+	w.end()
+	for name, q := range map[string]Query{
+		"message id": {MessageID: "message-x"}, "user": {User: "ann"}, "lateness": {MinLateness: time.Second}, "path": {Path: "lazy"}, "vhost": {VHost: "shop"}, "all are parsed": {Reason: "rejected"},
+		"two minutes": {From: time.UnixMilli(noon + 600_000), To: time.UnixMilli(noon + 720_000), MinLateness: time.Second}, "newest": {VHost: "/"},
+	} {
+		q.Newest, q.Limit = true, 100
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				for _, err := range Search(b.Context(), dir, q) {
+					require.NoError(b, err)
+				}
+			}
+		})
+	}
+}
+
 // TestLongNamesAreCut, whoever asks for them.
 func TestLongNamesAreCut(t *testing.T) {
 	dir, long := t.TempDir(), strings.Repeat("x", 1<<20)

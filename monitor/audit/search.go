@@ -154,9 +154,29 @@ func (s *search) needles() {
 			s.needle = append(s.needle, appendString(nil, text))
 		}
 	}
+	for name, value := range map[string]string{"vhost": s.q.VHost, "path": s.q.Path, "outcome": s.q.Outcome} {
+		if value != "" {
+			s.needle = append(s.needle, field(nil, name, value))
+		}
+	}
 	if s.q.Reason == Changed { // a few among very many expiries
 		s.needle = append(s.needle, field(nil, "reason", Changed))
 	}
+}
+
+var latenessField = []byte(`,"lateness_ms":`)
+
+// late reports whether the message of a line was late enough, without parsing all of the line: almost none is.
+func (q *Query) late(line []byte) bool {
+	_, number, _ := bytes.Cut(line, latenessField)
+	late := deadline.Millis(0)
+	for _, digit := range number {
+		if digit < '0' || digit > '9' {
+			break
+		}
+		late = 10*late + deadline.Millis(digit-'0')
+	}
+	return late.Duration() >= q.MinLateness
 }
 
 func (s *search) files(all []file) error {
@@ -230,7 +250,7 @@ func (s *search) backward(f file) error {
 
 // lastFirst yields the matching records of some lines, the last one first. Most blocks have none of a few changes among very many expiries.
 func (s *search) lastFirst(lines []byte) error {
-	if slices.ContainsFunc(s.needle, func(needle []byte) bool { return !bytes.Contains(lines, needle) }) {
+	if !s.mayMatch(lines) {
 		return nil
 	}
 	for len(lines) > 0 {
@@ -275,9 +295,14 @@ func (s *search) each(f file, fn func(Record) error) error {
 	}
 }
 
+// mayMatch reports whether all is there that a line that matches has.
+func (s *search) mayMatch(lines []byte) bool {
+	return !slices.ContainsFunc(s.needle, func(needle []byte) bool { return !bytes.Contains(lines, needle) })
+}
+
 // parse reads a line; ok is false if it does not match or was cut off.
 func (s *search) parse(line []byte) (r Record, ok bool) {
-	if slices.ContainsFunc(s.needle, func(needle []byte) bool { return !bytes.Contains(line, needle) }) || json.Unmarshal(line, &r) != nil {
+	if !s.mayMatch(line) || !s.q.late(line) || json.Unmarshal(line, &r) != nil {
 		return r, false
 	}
 	return r, s.q.wants(&r)
