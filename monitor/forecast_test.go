@@ -2,12 +2,10 @@ package monitor_test
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -36,7 +34,7 @@ func (x *testBroker) poll(q *broker.Queue, every time.Duration) (stop func()) {
 	return func() { ticks.Stop(); close(done); <-ended }
 }
 
-func only(t *testing.T, all []monitor.Forecast) monitor.Forecast {
+func only(t *testing.T, all []deadline.Forecast) deadline.Forecast {
 	t.Helper()
 	require.Len(t, all, 1)
 	return all[0]
@@ -117,59 +115,24 @@ func TestWhatIsMeantIsNotAtRisk(t *testing.T) {
 		require.Equal(t, []any{"readings", 0, 3, false}, []any{readings.Queue, readings.AtRisk, readings.AsMeant, readings.NearlyDue})
 		now := time.Now().UnixMilli()
 		require.Equal(t, []monitor.Share{{}, {NearlyDue: 1}}, x.monitor.Shares([]int64{now, now + 15_000, now + 30_000}, nil))
-		for name, want := range map[string]float64{"curfew_forecast_misses": 5, "curfew_forecast_expiries_meant": 3, "curfew_queues_at_risk": 1, "curfew_queue_forecast_misses": 5} {
-			families, err := x.registry.Gather()
-			require.NoError(t, err)
-			n := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == name })
-			require.Equal(t, want, families[n].GetMetric()[0].GetGauge().GetValue(), name)
-		}
 	})
 }
 
-// TestForecastsAreOfOneMoment: once the incidents are judged by forecasts, these are shown until the next time, without what has expired meanwhile.
-func TestForecastsAreOfOneMoment(t *testing.T) {
+// TestForecastsLeaveOutWhatHasExpired since they were made.
+func TestForecastsLeaveOutWhatHasExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTestBroker(t)
-		x.declare("orders", nil)
-		x.publish("orders", time.Minute)
+		for name, ttl := range map[string]time.Duration{"orders": time.Minute, "mails": 30 * time.Second} {
+			x.declare(name, nil)
+			x.publish(name, ttl)
+		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		require.Equal(t, 1, only(t, x.monitor.Judged()).AtRisk)
-		x.publish("orders", time.Minute)
-		x.declare("mails", nil)
-		x.publish("mails", 30*time.Second)
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
-		now := time.Now().UnixMilli()
-		require.Equal(t, 1, only(t, x.monitor.Forecasts()).AtRisk)
-		require.Zero(t, x.monitor.Shares([]int64{now, now + 30_000}, nil)[0], "the mail came later")
-		all := x.monitor.Judged()
-		require.Equal(t, []any{2, "mails", 1, 2}, []any{len(all), all[0].Queue, all[0].AtRisk, all[1].AtRisk})
-		require.Equal(t, all, x.monitor.Forecasts())
+		all := x.monitor.Forecasts()
+		require.Equal(t, []any{2, "mails", 1}, []any{len(all), all[0].Queue, all[0].AtRisk})
 		time.Sleep(20*time.Second + 500*time.Millisecond) // the mail has expired since the last forecast, or is not in it
-		require.Equal(t, "orders", x.monitor.Judged()[0].Queue)
+		require.Equal(t, "orders", x.monitor.Forecasts()[0].Queue)
 	})
-}
-
-// TestOrderOfRisk: what is lost first comes first, then what is more; what is no loss comes after all that is.
-func TestOrderOfRisk(t *testing.T) {
-	first, soon, more := &monitor.Forecast{AtRisk: 1, FirstMiss: 10}, &monitor.Forecast{AtRisk: 5, FirstMiss: 20}, &monitor.Forecast{AtRisk: 6, FirstMiss: 20}
-	meant, safe := &monitor.Forecast{AsMeant: 900, FirstMiss: 1}, &monitor.Forecast{Deadlines: 900}
-	list := []*monitor.Forecast{safe, soon, nil, meant, more, first}
-	slices.SortStableFunc(list, (*monitor.Forecast).Compare)
-	require.Equal(t, []*monitor.Forecast{first, more, soon, safe, nil, meant}, list)
-}
-
-// TestReason never says of the past that it comes.
-func TestReason(t *testing.T) {
-	f := &monitor.Forecast{Ready: 30, FirstMiss: 10_000, LastMiss: 50_000}
-	require.Equal(t, "30 messages wait, nobody consumes, the first expires in 2 s", f.Reason(8_000))
-	require.Equal(t, "30 messages wait, nobody consumes, the last expires in 40 s", f.Reason(10_000))
-	require.Equal(t, "30 messages wait, nobody consumes, the last expires in 100 ms", f.Reason(49_990))
-	f.Consumers = 1
-	require.Equal(t, "30 messages wait, nothing is consumed yet, the first expires in 2 s", f.Reason(8_000))
-	f.Stuck = true
-	require.Equal(t, "30 messages wait, its consumer takes nothing, the first expires in 2 s", f.Reason(8_000))
 }
 
 // slowSurvey is a primary whose queues take a while to look at.

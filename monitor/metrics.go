@@ -33,7 +33,7 @@ func newMetrics(m *Monitor) *metrics {
 		Help: "The next deadline, leaving out those that have passed while consumers hold the messages; 0 when there is none."},
 		func() float64 { return float64(m.nextDeadline()) / 1e6 })
 	to.MustRegister(x.lateness, &beats{m, prometheus.NewDesc("curfew_scheduler_last_tick_timestamp_seconds",
-		"When a loop of the monitor was last alive.", []string{"loop"}, nil)}, forecastMetrics{m})
+		"When a loop of the monitor was last alive.", []string{"loop"}, nil)})
 	return x
 }
 

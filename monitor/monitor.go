@@ -92,8 +92,6 @@ type Monitor struct {
 
 	forecaster *forecaster
 	made       atomic.Pointer[forecasts]
-	judged     atomic.Pointer[forecasts] // those that are shown; nil: all are
-	waits      atomic.Pointer[map[uint64]QueueWait]
 }
 
 // New returns a monitor that counts what expires from now on; the rest of its work begins with Run. Its error says that o

@@ -96,5 +96,10 @@ func (s *Stream) Between(look func()) {
 // Hour is what expired in the last hour, by virtual host and queue. It leaves out the queues of which that is not known.
 type Hour map[[2]string]Toll
 
-// Toll counts messages that expired, and those of them that were dropped.
-type Toll struct{ Expired, Dropped int64 }
+// Toll counts messages that expired: of these, those that were meant to, by what their queue was for then, and those of the others that were dropped.
+type Toll struct{ Expired, Meant, Dropped int64 }
+
+// Add adds what is in another.
+func (t *Toll) Add(o Toll) {
+	t.Expired, t.Meant, t.Dropped = t.Expired+o.Expired, t.Meant+o.Meant, t.Dropped+o.Dropped
+}

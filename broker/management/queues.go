@@ -55,7 +55,8 @@ func addAims(r *request, o object, i *broker.QueueInfo, queue *broker.Queue, loo
 	w := r.api.Operations.WaitOf(i, queue)
 	purpose := r.api.Operations.Purpose(queue)
 	o["purpose"], o["objective"], o["lost_last_hour"], o["dead_lettered_last_hour"] = purpose, nameOrNull(w.Objective.String()), nil, nil
-	if l := (&operate.Queue{QueueInfo: *i, Purpose: purpose, Wait: w}).LossesIn(look.Hour); l.Lost >= 0 {
+	l := (&operate.Queue{QueueInfo: *i, Purpose: purpose, Wait: w}).LossesIn(look.Hour)
+	if o["meant_last_hour"] = l.Meant; l.Lost >= 0 {
 		o["lost_last_hour"], o["dead_lettered_last_hour"] = l.Lost, l.Rescued
 	}
 	level, place := look.Concern(i.VHost, i.Name)

@@ -33,6 +33,7 @@ type Losses struct {
 	Lost    int64 // messages that are gone, since there was nowhere to dead-letter them
 	Rescued int64 // messages that were dead-lettered, or parked
 	Parked  int64 // of these, those of queues whose dead-letter exchange does not exist
+	Meant   int64 // messages besides whose expiry was no loss; 0 if that is not known
 }
 
 // Compare says which are worse: first by what is gone, then by what was dead-lettered.
@@ -44,8 +45,9 @@ func (l Losses) Compare(o Losses) int {
 func LossesOfAll(queues []*Queue, hour deadline.Hour) Losses {
 	all := Losses{Lost: -1, Rescued: -1}
 	for _, q := range queues {
-		if l := q.LossesIn(hour); l.Lost >= 0 {
-			all = Losses{max(all.Lost, 0) + l.Lost, max(all.Rescued, 0) + l.Rescued, all.Parked + l.Parked}
+		l := q.LossesIn(hour)
+		if all.Meant += l.Meant; l.Lost >= 0 {
+			all = Losses{max(all.Lost, 0) + l.Lost, max(all.Rescued, 0) + l.Rescued, all.Parked + l.Parked, all.Meant}
 		}
 	}
 	return all
@@ -55,9 +57,9 @@ func LossesOfAll(queues []*Queue, hour deadline.Hour) Losses {
 func (q *Queue) LossesIn(hour deadline.Hour) Losses {
 	of, known := hour[[2]string{q.VHost, q.Name}]
 	if !known || !q.Purpose.Loses() && !q.Wait.Objective.NoneExpires() {
-		return Losses{Lost: -1, Rescued: -1}
+		return Losses{Lost: -1, Rescued: -1, Meant: of.Meant}
 	}
-	l := Losses{Lost: of.Dropped, Rescued: of.Expired - of.Dropped}
+	l := Losses{Lost: of.Dropped, Rescued: of.Expired - of.Meant - of.Dropped, Meant: of.Meant}
 	if q.ExchangeMissing {
 		l.Parked = l.Rescued
 	}

@@ -42,19 +42,19 @@ var rooms = map[string][]string{
 
 	"scheduler":              {"broker/chunked"},
 	"scheduler/redisstore":   {"scheduler"},
-	"monitor":                {"monitor/printable", "monitor/incident"},
+	"monitor":                {"monitor/incident"},
 	"monitor/schedule":       {"monitor", "monitor/incident", "monitor/printable", "scheduler"},
 	"monitor/incident":       {"monitor/printable"},
 	"monitor/printable":      {},
 	"monitor/history":        {"monitor/printable"},
 	"monitor/audit":          {},
 	"monitor/changes":        {"broker/operate", "monitor/incident", "monitor/rabbitmq"},
-	"cmd/internal/dashboard": {"broker/access", "broker/deadletters", "broker/operate", "broker/operate/messages", "cmd/internal/dashboard/internal/letters", "cmd/internal/dashboard/internal/overview", "cmd/internal/dashboard/internal/topology", "cmd/internal/dashboard/internal/ui", "monitor", "monitor/audit", "monitor/changes", "monitor/history", "monitor/incident", "monitor/rabbitmq"}, // of access only values
+	"cmd/internal/dashboard": {"broker/access", "broker/deadletters", "broker/operate", "broker/operate/messages", "cmd/internal/dashboard/internal/letters", "cmd/internal/dashboard/internal/overview", "cmd/internal/dashboard/internal/topology", "cmd/internal/dashboard/internal/ui", "monitor/audit", "monitor/changes", "monitor/history", "monitor/incident", "monitor/rabbitmq"}, // of access only values
 	"monitor/telemetry":      {},
 
 	"cmd/internal/dashboard/internal/overview": {"broker/operate", "broker/operate/messages", "cmd/internal/dashboard/internal/ui", "monitor", "monitor/changes", "monitor/history", "monitor/incident"},
 	"cmd/internal/dashboard/internal/ui":       {"broker/amqp", "broker/operate", "monitor", "monitor/printable"},
-	"cmd/internal/dashboard/internal/letters":  {"broker/amqp", "broker/deadletters", "broker/operate", "cmd/internal/dashboard/internal/ui", "monitor"},
+	"cmd/internal/dashboard/internal/letters":  {"broker/amqp", "broker/deadletters", "broker/operate", "cmd/internal/dashboard/internal/ui"},
 	"cmd/internal/dashboard/internal/topology": {"broker", "broker/access", "broker/operate", "broker/operate/admin", "cmd/internal/dashboard/internal/ui"}, // of broker and access only values
 
 	"monitor/rabbitmq":            {"monitor/rabbitmq/cluster", "monitor/rabbitmq/delay", "monitor/rabbitmq/keeper", "monitor/rabbitmq/lease", "monitor/rabbitmq/observe", "monitor/rabbitmq/queuefacts"},
@@ -69,7 +69,7 @@ var rooms = map[string][]string{
 	"cmd/internal/reference": {},
 
 	"cmd/internal/cli":      {"broker/access", "broker/operate", "cmd/internal/settings", "monitor/printable"},
-	"cmd/internal/queues":   {"broker/deadletters", "broker/operate", "broker/operate/admin", "broker/operate/messages", "broker/queue", "cmd/internal/cli", "monitor", "monitor/incident", "monitor/printable"},
+	"cmd/internal/queues":   {"broker/deadletters", "broker/operate", "broker/operate/admin", "broker/operate/messages", "broker/queue", "cmd/internal/cli", "monitor/incident", "monitor/printable"},
 	"cmd/internal/settings": {"broker/policy", "broker/servicebus", "monitor/incident", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
 	"cmd/internal/node":     {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/definitions", "broker/management", "broker/management/rest", "broker/memory", "broker/operate", "broker/operate/admin", "broker/policy", "broker/server", "broker/servicebus", "broker/servicebus/atom", "broker/store", "cmd/internal/settings", "monitor", "monitor/incident", "monitor/audit", "monitor/changes", "monitor/printable", "cmd/internal/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/schedule", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
 	"cmd/internal/commands": {"broker/deadletters", "broker/definitions", "broker/operate", "broker/store", "cmd/internal/cli", "cmd/internal/queues", "cmd/internal/node", "cmd/internal/settings", "monitor/incident", "monitor/audit", "monitor/printable", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/rabbitmq/plan", "monitor/rabbitmq/queuefacts"},

@@ -56,9 +56,9 @@ var calls = []struct {
 		return err
 	}},
 	{"end_maintenance", func(s *site, by operate.Actor) error { return s.endWindow(by, s.incidents.Windows()[0].ID) }},
-	{"acknowledge_incident", func(s *site, by operate.Actor) error { return s.acknowledge(by, s.incidents.List()[0].ID, "1h") }},
+	{"acknowledge_incident", func(s *site, by operate.Actor) error { return s.acknowledge(by, s.incidents.View().Open[0].ID, "1h") }},
 	{"unacknowledge_incident", func(s *site, by operate.Actor) error {
-		_, err := do(s, by, changes.Unacknowledge, changes.IncidentID{ID: s.incidents.List()[0].ID})
+		_, err := do(s, by, changes.Unacknowledge, changes.IncidentID{ID: s.incidents.View().Open[0].ID})
 		return err
 	}},
 	{"test_sinks", func(s *site, by operate.Actor) error {
@@ -117,7 +117,7 @@ func TestWhoMayChangeWhat(t *testing.T) {
 				require.Equal(t, []any{c.operation, by, want}, []any{s.last().Operation, s.last().By, s.last().Result})
 			}
 			require.Len(t, s.incidents.Windows(), 1)
-			require.Nil(t, s.incidents.List()[0].Ack)
+			require.Nil(t, s.incidents.View().Open[0].Ack)
 			require.Equal(t, len(calls), testutil.CollectAndCount(s.metrics, "curfew_operations_total"))
 		}
 	}

@@ -86,7 +86,7 @@ func (h *History) read(from io.Reader, now time.Time) error {
 			}
 		}
 		s.rings = saved.Rings
-		s.each(head.Last, int64(time.Hour.Seconds()), func(second int64, p *Point) { s.hour.add(second, p.Expired, p.Dropped) })
+		s.each(head.Last, int64(time.Hour.Seconds()), func(second int64, p *Point) { s.hour.add(second, p.Toll) })
 	}
 	for _, m := range head.Marks {
 		if m.At >= (head.Last-int64(keep.Seconds()))*1000 {

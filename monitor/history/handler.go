@@ -17,6 +17,7 @@ type Answer struct {
 	Published []*int64   `json:"published,omitempty"` // messages in that time; absent beside a RabbitMQ
 	Delivered []*int64   `json:"delivered,omitempty"` // likewise
 	Expired   []*int64   `json:"expired"`             // messages in that time
+	Meant     []*int64   `json:"meant"`               // of these, how many were meant to, by what their queues were for
 	Late      []*int64   `json:"late"`                // of these, how many were late
 	Lateness  []*float64 `json:"lateness_p99_ms"`     // how late 99 in 100 of the expired messages were, in the worst second
 	Marks     []Mark     `json:"marks,omitzero"`      // what happened in the whole time; absent: the same as in the answer that had this version
@@ -28,12 +29,12 @@ type Answer struct {
 //
 //	{"from": 1700000000, "step": 10,
 //	 "depth": [12, null, 9], "at_risk": [...],
-//	 "published": [...], "delivered": [...], "expired": [...], "late": [...],
+//	 "published": [...], "delivered": [...], "expired": [...], "meant": [...], "late": [...],
 //	 "lateness_p99_ms": [...],
 //	 "marks_version": 1700000012346, "marks": [{"at": 1700000012345, "kind": "alert", "text": "...", "vhost": "/", "queue": "orders", "about": "4f1c09a2b3d4", "page": "/incidents#incident-4f1c09a2b3d4"}]}
 //
-// Point n begins at from + n × step, in Unix seconds. depth and at_risk are the most in that time; published, delivered, expired and late
-// count the messages of that time; lateness_p99_ms is how late 99 in 100 of the expired messages were, in its worst second. null is a point of
+// Point n begins at from + n × step, in Unix seconds. depth and at_risk are the most in that time; published, delivered, expired and, of
+// these, meant and late count the messages of that time; lateness_p99_ms is how late 99 in 100 of the expired messages were, in its worst second. null is a point of
 // which nothing is known. Beside a RabbitMQ there is no published and no delivered. A mark's kind is started, alert, alert_over, redis_lost,
 // redis_back, policy, consumers_gone, consumers_back or deploy; page is the path of the dashboard's page about it. With ?marks= and the marks_version of an earlier answer for the same span and queue, marks are
 // left out unless there are new ones since. The interval that has not ended is left out. 400 means a wrong parameter, 404 a queue without a history.
@@ -103,6 +104,7 @@ func (h *History) answer(r *Read) *Answer {
 		Depth:   column(func(p *Point) int64 { return p.Depth }),
 		AtRisk:  column(func(p *Point) int64 { return p.AtRisk }),
 		Expired: column(func(p *Point) int64 { return p.Expired }),
+		Meant:   column(func(p *Point) int64 { return p.Meant }),
 		Late:    column(func(p *Point) int64 { return p.Late }),
 	}
 	if h.Traffic {

@@ -25,6 +25,8 @@ const (
 type Source interface {
 	// Queues calls fn with each queue, and returns how many messages clients published and how many were delivered to them, in total.
 	Queues(fn func(*Queue)) Stats
+	// Meant reports whether an expiry in a queue is no loss.
+	Meant(vhost, queue string) bool
 	// State is called every few seconds. Whatever is new in it becomes a mark.
 	State() State
 }
@@ -119,6 +121,7 @@ func (h *History) Run(ctx context.Context) error {
 func (h *History) sample(at time.Time) {
 	h.sampled = h.sampled[:0]
 	totals := h.Source.Queues(func(q *Queue) { h.sampled = append(h.sampled, *q) })
+	h.askMeant()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	second := at.Unix()
@@ -128,6 +131,11 @@ func (h *History) sample(at time.Time) {
 	h.total.gather(0, 0, totals.Published, totals.Delivered)
 	for i := range h.sampled {
 		h.sampleLocked(&h.sampled[i], second)
+	}
+	for _, s := range h.queues {
+		if s.meant && s.Expired > 0 {
+			s.asMeant(&h.total, second)
+		}
 	}
 	since := second - h.last
 	if h.last == 0 {
@@ -146,6 +154,25 @@ func (h *History) sample(at time.Time) {
 	}
 	h.last = second
 	clear(h.sampled) // names of queues that may be deleted
+}
+
+// askMeant asks for each queue in which something has expired since the last sample whether that is a loss. The answer may take a while, and nobody
+// waits for it.
+func (h *History) askMeant() {
+	h.mu.Lock()
+	var expired []*series
+	for _, s := range h.queues {
+		if s.Expired > 0 {
+			expired = append(expired, s)
+		}
+	}
+	h.mu.Unlock()
+	for _, s := range expired {
+		meant := h.Source.Meant(s.vhost, s.name)
+		h.mu.Lock()
+		s.meant = meant
+		h.mu.Unlock()
+	}
 }
 
 // sampleLocked adds a queue.

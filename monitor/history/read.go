@@ -129,15 +129,15 @@ func (h *History) Depths(vhost, queue string, minutes int) []int64 {
 	return depths
 }
 
-// ExpiredInADay is how many messages expired in the last 24 hours, up to now.
-func (h *History) ExpiredInADay() int64 {
+// ExpiredInADay is what expired in the last 24 hours, up to now.
+func (h *History) ExpiredInADay() deadline.Toll {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	expired := h.total.expired // since the last second was written
+	all := h.total.Toll // since the last second was written
 	if h.last > 0 {
-		h.total.each(h.last, int64(keep.Seconds()), func(_ int64, p *Point) { expired += p.Expired })
+		h.total.each(h.last, int64(keep.Seconds()), func(_ int64, p *Point) { all.Add(p.Toll) })
 	}
-	return expired
+	return all
 }
 
 // ExpiredInAnHour is what expired in the last hour, to the minute, in the queues that have a history.

@@ -19,11 +19,12 @@ type series struct {
 
 	depth, atRisk int64
 	came, went    int64
-	expired, late int64
-	dropped       int64
-	worst         time.Duration
-	hour          hour
-	lateness      [len(latenessUpTo) + 1]uint32
+	deadline.Toll
+	late     int64
+	meant    bool // an expiry in the queue is no loss, when that was last asked
+	worst    time.Duration
+	hour     hour
+	lateness [len(latenessUpTo) + 1]uint32
 }
 
 // hour counts what expired in each of the last 60 minutes and the present one. Unlike the rings it counts exactly, as incidents do.
@@ -32,20 +33,20 @@ type hour [61]struct {
 	deadline.Toll
 }
 
-func (h *hour) add(second, expired, dropped int64) {
+func (h *hour) add(second int64, toll deadline.Toll) {
 	minute := second / 60
 	at := &h[minute%int64(len(h))]
 	if at.minute != minute {
 		at.minute, at.Toll = minute, deadline.Toll{}
 	}
-	at.Expired, at.Dropped = at.Expired+expired, at.Dropped+dropped
+	at.Add(toll)
 }
 
 // sum adds up what is not older than an hour.
 func (h *hour) sum(second int64) (all deadline.Toll) {
 	for i := range h {
 		if second/60-h[i].minute < int64(len(h)) {
-			all.Expired, all.Dropped = all.Expired+h[i].Expired, all.Dropped+h[i].Dropped
+			all.Add(h[i].Toll)
 		}
 	}
 	return all
@@ -79,16 +80,16 @@ func rise(before, now uint64) int64 {
 }
 
 // busy reports whether something happens in the queue.
-func (s *series) busy() bool { return s.depth > 0 || s.came > 0 || s.went > 0 || s.expired > 0 }
+func (s *series) busy() bool { return s.depth > 0 || s.came > 0 || s.went > 0 || s.Expired > 0 }
 
 // gone reports whether the queue was not in the last sample.
 func (s *series) gone(second int64) bool { return second-s.seen > 2*maxSpread }
 
 // expire counts a message that expired.
 func (s *series) expire(x *deadline.Expiry) {
-	s.expired++
+	s.Expired++
 	if x.Action == deadline.Dropped {
-		s.dropped++
+		s.Dropped++
 	}
 	if !x.Counts() {
 		return
@@ -103,6 +104,14 @@ func (s *series) expire(x *deadline.Expiry) {
 		i++
 	}
 	s.lateness[i]++
+}
+
+// asMeant counts what expired in the queue since the last sample as meant.
+func (s *series) asMeant(total *series, second int64) {
+	meant := deadline.Toll{Meant: s.Expired, Dropped: -s.Dropped}
+	s.Add(meant)
+	s.hour.add(second, meant)
+	total.Add(meant)
 }
 
 // most is the lateness that 99 in 100 do not exceed.
@@ -127,18 +136,18 @@ func (s *series) write(second, since, spread int64) {
 	}
 	sum := Point{
 		Known: true, Depth: s.depth, AtRisk: s.atRisk,
-		Published: s.came, Delivered: s.went, Expired: s.expired, Dropped: s.dropped, Late: s.late, Lateness: s.most(),
+		Published: s.came, Delivered: s.went, Toll: s.Toll, Late: s.late, Lateness: s.most(),
 	}
 	for i := range spread {
 		one := sum
 		if spread > 1 {
-			for _, n := range []*int64{&one.Published, &one.Delivered, &one.Expired, &one.Dropped, &one.Late} {
+			for _, n := range []*int64{&one.Published, &one.Delivered, &one.Expired, &one.Meant, &one.Dropped, &one.Late} {
 				*n = *n*(i+1)/spread - *n*i/spread
 			}
 		}
 		s.rings.write(second-spread+1+i, &one)
 	}
-	s.depth, s.atRisk, s.came, s.went, s.expired, s.dropped, s.late, s.worst = 0, 0, 0, 0, 0, 0, 0, 0
+	s.depth, s.atRisk, s.came, s.went, s.Toll, s.late, s.worst = 0, 0, 0, 0, deadline.Toll{}, 0, 0
 	s.lateness = [len(s.lateness)]uint32{}
 }
 
@@ -160,9 +169,9 @@ func (h *History) Expired(batch []deadline.Expiry) {
 			}
 		}
 		if at != nil {
-			before := at.dropped
+			before := at.Dropped
 			at.expire(x)
-			at.hour.add(second, 1, at.dropped-before)
+			at.hour.add(second, deadline.Toll{Expired: 1, Dropped: at.Dropped - before})
 			at.active = second
 		}
 	}

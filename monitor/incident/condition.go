@@ -311,6 +311,7 @@ func Names() (names []string) {
 
 // Evaluate finds what is wrong in s, by condition. It depends on nothing else.
 func Evaluate(s *State) map[*Condition][]Finding {
+	s.expires = s.expiring()
 	found := make(map[*Condition][]Finding)
 	for _, c := range Conditions {
 		if list := c.see(s); len(list) > 0 {

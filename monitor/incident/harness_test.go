@@ -2,6 +2,7 @@ package incident
 
 import (
 	"context"
+	"curfew/broker/deadline"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -224,6 +225,9 @@ func missed(queue string, n int64) Event {
 	}
 }
 
+// List has the incidents that are not over.
+func (a *Incidents) List() []Incident { return a.View().Open }
+
 // count is how many there are.
 func (t *tallies) count() int {
 	t.mu.Lock()
@@ -236,4 +240,16 @@ func (a *Incidents) judge() {
 	a.looking.Lock()
 	defer a.looking.Unlock()
 	a.judgeLocked(time.Now())
+}
+
+// atRisk is the forecast of a queue in which n messages will expire, since nobody consumes.
+func atRisk(q QueueName, n int) deadline.Forecast {
+	return deadline.Forecast{VHost: q.VHost, Queue: q.Name, Ready: n, Deadlines: n, AtRisk: n, NearlyDue: true}
+}
+
+// stuckAt is the same, since its consumer takes nothing.
+func stuckAt(q QueueName, n int) deadline.Forecast {
+	f := atRisk(q, n)
+	f.Consumers, f.Stuck = 1, true
+	return f
 }

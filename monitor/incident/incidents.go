@@ -142,8 +142,7 @@ func (a *Incidents) saveChanges(ago time.Duration) {
 
 // judgeLocked judges the state now, and notifies of what is due.
 func (a *Incidents) judgeLocked(now time.Time) {
-	s := a.state(now)
-	for _, n := range a.tracker.step(now, Evaluate(s), s.hour) {
+	for _, n := range a.tracker.step(now, a.state(now)) {
 		a.delivery.notify(n)
 	}
 	a.delivery.remind(now)
@@ -152,7 +151,7 @@ func (a *Incidents) judgeLocked(now time.Time) {
 // state is the state now.
 func (a *Incidents) state(now time.Time) *State {
 	incidents := a.tracker.view().Queues
-	s := &State{Tallies: a.tallies.going(now, func(*Tally) bool { return false }, incidents), Starved: a.starved.within(starvedFor, now), Sinks: a.Sinks(), FileError: a.FileError()}
+	s := &State{Tallies: a.tallies.going(now, func(*Tally) bool { return false }, incidents), Starved: a.starved.within(starvedFor, now), Sinks: a.Sinks(), FileError: a.FileError(), Lost: make(map[string]uint64)}
 	if a.options.Look != nil {
 		a.options.Look(s)
 	}
@@ -267,6 +266,3 @@ func (a *Incidents) View() *View {
 	a.Look()
 	return a.tracker.view()
 }
-
-// List returns the incidents that are not over, the worst first, as they were within the last second.
-func (a *Incidents) List() []Incident { return append([]Incident{}, a.View().Open...) }

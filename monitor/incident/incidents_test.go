@@ -47,6 +47,8 @@ func TestConditions(t *testing.T) {
 	sinks := func(failing time.Duration) []SinkStatus {
 		return []SinkStatus{{Name: "hook", Trouble: &trouble{now.Add(-failing), "refused"}}}
 	}
+	slow := atRisk(orders, 30)
+	slow.Rate = 1.5
 	seen := make(map[string]bool)
 	for _, c := range []struct {
 		condition, text string // "": none
@@ -66,20 +68,20 @@ func TestConditions(t *testing.T) {
 		{"deadline_fired_late", "by up to 1.5 s; Curfew was down when the first was due", State{Opened: now, Tallies: tally(ExpiredLate, "dropped", 3)}},
 		{"deadline_missed", "205 messages lost (expired)", State{Tallies: tally(Expired, "dropped", 205)}},
 		{"deadline_missed", "1 message expired", State{Tallies: tally(Expired, "dead_lettered", 1)}},
-		{"deadline_missed", "3,000 messages at risk: nobody consumes", State{AtRisk: []Risk{{QueueName: orders, Count: 3000, Reason: "nobody consumes"}}}},
+		{"deadline_missed", "3,000 messages at risk: nobody consumes", State{Forecasts: []deadline.Forecast{atRisk(orders, 3000)}}},
 		{"", "", State{Tallies: tally(Expired, "dead_lettered", 1), Purposes: map[QueueName]deadline.Purpose{orders: deadline.Retry}}},
 		{"", "", State{Tallies: tally(Expired, "dropped", 1), Purposes: map[QueueName]deadline.Purpose{orders: deadline.Telemetry}}},
-		{"", "", State{AtRisk: []Risk{{QueueName: orders, Count: 3000}}, Purposes: map[QueueName]deadline.Purpose{orders: deadline.Retry}}},
+		{"", "", State{Forecasts: []deadline.Forecast{atRisk(orders, 3000)}, Purposes: map[QueueName]deadline.Purpose{orders: deadline.Retry}}},
 		{"objective_missed", "20 % missed its objective (99% consumed within 30s) in the last minutes, 20 times what it allows; the oldest has waited 1 min 40 s",
 			State{Objectives: []Missed{{orders, deadline.Wait{Oldest: 100_000, Objective: within30, Missed: 0.2, Burn: 20}}}}},
 		{"held_past_deadline", `worker (user ann at 10.0.0.7:5000) holds 25 messages, the longest 40 s past its deadline`,
 			State{Held: []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "10.0.0.7:5000", Count: 25, Past: 25, FirstDeadlineAt: now.Add(-40 * time.Second).UnixMilli()}}}},
 		{"held_past_deadline", "worker (user ann at 10.0.0.7:5000) holds 10 messages and takes no more; behind it: 2 messages lost (expired); 3,000 messages at risk: its consumer takes nothing",
 			State{Held: []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "10.0.0.7:5000", Count: 10}}, Tallies: tally(Expired, "dropped", 2),
-				AtRisk: []Risk{{QueueName: orders, Count: 3000, Stuck: true, Reason: "its consumer takes nothing"}}}},
-		{"deadline_missed", "2 messages expired (dead-lettered); 30 messages at risk: 1.5 a second are consumed; worker (user ann at 10.0.0.7:5000) holds 5 messages, the longest 3 s past its deadline", // too slow
+				Forecasts: []deadline.Forecast{stuckAt(orders, 3000)}}},
+		{"deadline_missed", "2 messages expired (dead-lettered); 30 messages at risk: 1.5 a second are consumed, the last expires in 100 ms; worker (user ann at 10.0.0.7:5000) holds 5 messages, the longest 3 s past its deadline", // too slow
 			State{Held: []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "10.0.0.7:5000", Count: 5, Past: 5, FirstDeadlineAt: now.Add(-3 * time.Second).UnixMilli()}},
-				Tallies: tally(Expired, "dead_lettered", 2), AtRisk: []Risk{{QueueName: orders, Count: 30, Reason: "1.5 a second are consumed"}}}},
+				Tallies: tally(Expired, "dead_lettered", 2), Forecasts: []deadline.Forecast{slow}}},
 		{"", "", State{Held: []PastDeadline{{QueueName: orders, Count: 5, Past: 5}}, Purposes: map[QueueName]deadline.Purpose{orders: deadline.Telemetry}}},
 		{"dead_letters_wait", "10,001 messages have left", State{Letters: 10_001}},
 		{"", "", State{Letters: 10_000}},
@@ -133,16 +135,45 @@ func TestConditions(t *testing.T) {
 	}
 }
 
+// TestManyHoldOneQueue: of the clients that hold messages of a queue, the one is named that holds most past their deadlines, for as long as it does, and the
+// others are counted: a service that hangs is one incident, however many clients it has.
+func TestManyHoldOneQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		holds := func(host string, past int) PastDeadline {
+			return PastDeadline{QueueName: orders, Connection: "worker", User: "ann", Address: host + ":5000", Count: past, Past: past, FirstDeadlineAt: time.Now().Add(-40 * time.Second).UnixMilli()}
+		}
+		s.set(func(now *State) { now.Held = []PastDeadline{holds("a", 3), holds("b", 25), holds("c", 7)} })
+		pass(2 * time.Second)
+		e := missed("orders", 2)
+		e.VHost = "shop"
+		s.Record(e)
+		pass(3 * time.Second)
+		require.Equal(t, []string{"firing CurfewHeldPastDeadline orders"}, s.told())
+		s.set(func(now *State) { now.Held = []PastDeadline{holds("a", 30), holds("b", 25)} })
+		pass(2 * time.Second)
+		require.Len(t, s.List(), 1)
+		require.Contains(t, s.List()[0].Summary, "worker (user ann at b:5000) holds 25 messages, the longest 42 s past its deadline; 1 other client holds 30 more; behind it: ")
+		require.EqualValues(t, 57, s.List()[0].Count)
+		s.set(func(now *State) { now.Held = nil })
+		pass(2 * time.Minute)
+		require.Empty(t, s.List())
+		require.Regexp(t, `by worker \(user ann at b:5000\) and 1 other client: \d+ messages, 2 lost$`, s.View().Over[0].Summary)
+	})
+}
+
 // TestStartItAgain: where the last consumer of a queue has left, that is the first thing to do.
 func TestStartItAgain(t *testing.T) {
 	const worker = "worker (user ann, 10.0.0.7)"
 	now := time.Now()
-	list := Evaluate(&State{
-		Now: now, AtRisk: []Risk{{QueueName: orders, Count: 3000, Reason: "nobody consumes"}},
+	s := &State{
+		Now: now, Forecasts: []deadline.Forecast{atRisk(orders, 3000)},
 		Consumers: map[QueueName]Consumers{orders: {Last: worker, Left: now.Add(-40 * time.Second)}},
-	})[ConditionOf("deadline_missed")]
+	}
+	s.blame(nil)
+	list := Evaluate(s)[ConditionOf("deadline_missed")]
 	require.Len(t, list, 1)
-	require.Equal(t, "3,000 messages at risk: nobody consumes; "+worker+" left 40 s ago", list[0].Text)
+	require.Equal(t, "3,000 messages at risk: nobody consumes, the last expires in 100 ms; "+worker+" left 40 s ago", list[0].Text)
 	require.Equal(t, "Start "+worker+" again, or add other consumers.", list[0].Do)
 }
 
@@ -233,7 +264,7 @@ func TestOneCauseIsOneIncident(t *testing.T) {
 				now.Held = nil
 				for c := range clients {
 					for q := range 3 {
-						now.Held = append(now.Held, PastDeadline{QueueName: QueueName{"shop", fmt.Sprint("held", q)}, Connection: fmt.Sprint("client", c), Address: "h:1", Count: 2, FirstDeadlineAt: 1})
+						now.Held = append(now.Held, PastDeadline{QueueName: QueueName{"shop", fmt.Sprint("held", c, q)}, Connection: fmt.Sprint("client", c), Address: "h:1", Count: 2, FirstDeadlineAt: 1})
 					}
 				}
 			})
@@ -257,7 +288,7 @@ func TestLossStandsFirst(t *testing.T) {
 		s := run(t, nil)
 		s.set(func(now *State) {
 			now.Parked = []Depth{{QueueName: QueueName{"shop", "curfew.undeliverable"}, Count: 13967}}
-			now.AtRisk = []Risk{{QueueName: QueueName{"/", "a"}, Count: 40, Reason: "nobody consumes"}}
+			now.Forecasts = []deadline.Forecast{atRisk(QueueName{"/", "a"}, 40)}
 		})
 		saved := missed("b", 300)
 		saved.Action = "dead_lettered"
@@ -275,7 +306,7 @@ func TestLossStandsFirst(t *testing.T) {
 		require.Equal(t, []Level{Critical, Critical}, []Level{s.List()[0].Level, s.List()[1].Level}, "until it is over")
 		require.Equal(t, Critical, s.View().Queues[QueueName{"/", "a"}].Level, "as the incident about it")
 		require.Len(t, s.told(), before+1)
-		s.set(func(now *State) { now.AtRisk = nil })
+		s.set(func(now *State) { now.Forecasts = nil })
 		pass(2 * time.Minute)
 		over := s.View().Over[0]
 		require.Equal(t, []any{"deadline_missed", Critical}, []any{over.Condition, over.Level})
@@ -291,12 +322,12 @@ func TestMostMessagesStandFirst(t *testing.T) {
 		few, many, later := QueueName{"/", "few"}, QueueName{"/", "many"}, QueueName{"shop", "later"}
 		s.set(func(now *State) {
 			now.Schedule = "down"
-			now.AtRisk = []Risk{{QueueName: few, Count: 40, Reason: "nobody consumes"}}
+			now.Forecasts = []deadline.Forecast{atRisk(few, 40)}
 			now.Held = []PastDeadline{{QueueName: many, Connection: "worker", User: "ann", Address: "h:1", Count: 100, Past: 100, FirstDeadlineAt: 1}}
 		})
 		pass(9 * time.Second)
 		s.set(func(now *State) {
-			now.AtRisk = append(now.AtRisk, Risk{QueueName: later, Count: 40, Reason: "nobody consumes"})
+			now.Forecasts = append(now.Forecasts, atRisk(later, 40))
 		})
 		pass(9 * time.Second)
 		var order []string
@@ -319,7 +350,7 @@ func TestOneLossIsOneIncident(t *testing.T) {
 		parked.VHost, parked.Action = "billing", "parked"
 		s.Record(parked)
 		s.set(func(now *State) {
-			now.AtRisk = []Risk{{QueueName: exports, Count: 10, Reason: "nobody consumes"}}
+			now.Forecasts = []deadline.Forecast{atRisk(exports, 10)}
 			now.Parked = []Depth{{QueueName: undeliverable, Count: 60}}
 		})
 		pass(9 * time.Second)
@@ -327,7 +358,7 @@ func TestOneLossIsOneIncident(t *testing.T) {
 		require.Len(t, list, 1)
 		require.Equal(t, []any{"dead_letter_unroutable", Critical, int64(60), int64(60)}, []any{list[0].Condition, list[0].Level, list[0].Count, list[0].Toll})
 		require.Equal(t, "Dead letters are parked: curfew.undeliverable (vhost billing): 60 dead letters parked, which had nowhere to go", list[0].Summary)
-		require.Equal(t, Affected{"billing", "exports", 0, 0, "60 messages expired (parked); 10 messages at risk: nobody consumes"}, list[0].Worst[1])
+		require.Equal(t, Affected{"billing", "exports", 0, 0, "60 messages expired (parked); 10 messages at risk: nobody consumes, the last expires in 100 ms"}, list[0].Worst[1])
 		require.Equal(t, Critical, s.View().Queues[exports].Level)
 		s.set(func(now *State) { *now = State{} })
 		pass(2 * time.Minute)
@@ -363,8 +394,8 @@ func TestOneLossIsOneIncident(t *testing.T) {
 // TestAnIncidentGoesOn: what was at risk and is parked then, or was held and is lost since nobody consumes, keeps its number, and only what got worse
 // is told. Where there is an incident about it already, the first ends as that one. What is told counts once.
 func TestAnIncidentGoesOn(t *testing.T) {
-	risky := func(queue string, n int64) Risk {
-		return Risk{QueueName: QueueName{"shop", queue}, Count: n, Reason: "nobody consumes"}
+	risky := func(queue string, n int) deadline.Forecast {
+		return atRisk(QueueName{"shop", queue}, n)
 	}
 	expired := func(queue, action string, n int64) Event {
 		e := missed(queue, n)
@@ -375,12 +406,12 @@ func TestAnIncidentGoesOn(t *testing.T) {
 	t.Run("parked", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := run(t, nil)
-			s.set(func(now *State) { now.AtRisk = []Risk{risky("orders", 40), risky("mails", 5)} })
+			s.set(func(now *State) { now.Forecasts = []deadline.Forecast{risky("orders", 40), risky("mails", 5)} })
 			pass(9500 * time.Millisecond)
 			first := s.List()[0]
 			require.Equal(t, []any{"deadline_missed", Warning, int64(45)}, []any{first.Condition, first.Level, first.Count})
 			s.Record(expired("orders", "parked", 40))
-			s.set(func(now *State) { now.AtRisk, now.Parked = nil, parked(40) })
+			s.set(func(now *State) { now.Forecasts, now.Parked = nil, parked(40) })
 			pass(2 * time.Second)
 			require.Len(t, s.List(), 1)
 			now := s.List()[0]
@@ -400,15 +431,15 @@ func TestAnIncidentGoesOn(t *testing.T) {
 		t.Run(fmt.Sprintf("one of two queues, the other at risk for %d s more", seconds), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := run(t, nil)
-				s.set(func(now *State) { now.AtRisk = []Risk{risky("orders", 40), risky("mails", 5)} })
+				s.set(func(now *State) { now.Forecasts = []deadline.Forecast{risky("orders", 40), risky("mails", 5)} })
 				pass(9 * time.Second)
 				s.Record(expired("orders", "parked", 40))
-				s.set(func(now *State) { now.AtRisk, now.Parked = now.AtRisk[1:], parked(40) })
+				s.set(func(now *State) { now.Forecasts, now.Parked = now.Forecasts[1:], parked(40) })
 				pass(seconds * time.Second)
 				require.Len(t, s.List(), 2)
 				require.Contains(t, s.List()[1].Summary, "mails (vhost shop): 5 messages at risk")
 				require.EqualValues(t, 5, s.List()[1].Count, "the others are told once")
-				s.set(func(now *State) { now.AtRisk = nil })
+				s.set(func(now *State) { now.Forecasts = nil })
 				pass(time.Minute)
 				require.Equal(t, "Messages were at risk, and none expired: mails (vhost shop)", s.View().Over[0].Summary)
 			})
@@ -419,10 +450,10 @@ func TestAnIncidentGoesOn(t *testing.T) {
 			s := run(t, nil)
 			s.set(func(now *State) { now.Parked = parked(3) })
 			pass(9 * time.Second)
-			s.set(func(now *State) { now.AtRisk = []Risk{risky("orders", 40)} })
+			s.set(func(now *State) { now.Forecasts = []deadline.Forecast{risky("orders", 40)} })
 			pass(9500 * time.Millisecond)
 			s.Record(expired("orders", "parked", 40))
-			s.set(func(now *State) { now.AtRisk, now.Parked = nil, parked(43) })
+			s.set(func(now *State) { now.Forecasts, now.Parked = nil, parked(43) })
 			pass(2 * time.Second)
 			require.Len(t, s.List(), 1)
 			over := s.View().Over[0]
@@ -436,11 +467,11 @@ func TestAnIncidentGoesOn(t *testing.T) {
 			s := run(t, func(o *Options) {
 				o.File = settingsFile(t, "rules: [{events: deadline_missed, to: log}]")
 			})
-			s.set(func(now *State) { now.AtRisk = []Risk{risky("orders", 40)} })
+			s.set(func(now *State) { now.Forecasts = []deadline.Forecast{risky("orders", 40)} })
 			pass(9 * time.Second)
 			require.Empty(t, s.told())
 			s.Record(expired("orders", "parked", 40))
-			s.set(func(now *State) { now.AtRisk, now.Parked = nil, parked(40) })
+			s.set(func(now *State) { now.Forecasts, now.Parked = nil, parked(40) })
 			pass(3 * time.Second)
 			require.Equal(t, []string{"firing CurfewDeadLetterUnroutable"}, s.told())
 			require.Equal(t, s.List()[0].ID, s.View().Over[0].Became)
@@ -479,12 +510,13 @@ func TestTwoConsumersAreTwoIncidents(t *testing.T) {
 		first := s.List()[0]
 		s.set(func(now *State) { now.Held = []PastDeadline{holds("second", 3), holds("first", 40)} })
 		pass(9 * time.Second)
-		require.Len(t, s.List(), 2)
+		require.Len(t, s.List(), 1)
+		require.Contains(t, s.List()[0].Summary, "first (user ann at first:1) holds 40 messages, the longest 8 s past its deadline; 1 other client holds 3 more")
 		s.set(func(now *State) { now.Held = now.Held[:1] })
 		e := missed("orders", 38)
 		e.VHost = "shop"
 		s.Record(e)
-		pass(2 * time.Second)
+		pass(4 * time.Second)
 		require.Equal(t, []any{first.ID, int64(38)}, []any{s.List()[0].ID, s.List()[0].Lost})
 		require.Contains(t, s.List()[0].Summary, "first (user ann at first:1) held 40 messages past their deadlines; 38 messages lost (expired)")
 		second := s.List()[1]
@@ -516,7 +548,7 @@ func TestTwoConsumersAreTwoIncidents(t *testing.T) {
 		require.Equal(t, []string{first, "deadline_missed"}, []string{s.List()[0].ID, s.List()[0].Condition})
 		s.set(func(now *State) {
 			now.Held = []PastDeadline{holds("second", 3)}
-			now.AtRisk = []Risk{{QueueName: orders, Count: 9, Stuck: true, Reason: "its consumer takes nothing"}}
+			now.Forecasts = []deadline.Forecast{stuckAt(orders, 9)}
 		})
 		pass(5 * time.Second)
 		require.Len(t, s.List(), 1)
@@ -541,7 +573,7 @@ func TestTheEndSaysWhatItCost(t *testing.T) {
 		require.Equal(t, "Messages expired unconsumed: carts (vhost /) and 1 other queue: 43 messages, 3 lost", s.View().Over[0].Summary)
 
 		s.set(func(now *State) {
-			now.AtRisk = []Risk{{QueueName: QueueName{"/", "a"}, Count: 40, Reason: "nobody consumes"}}
+			now.Forecasts = []deadline.Forecast{atRisk(QueueName{"/", "a"}, 40)}
 			now.Blocked = "low on disk"
 			now.Refusals = []Refusal{{What: "AMQP", Most: 3}}
 		})
@@ -741,7 +773,7 @@ func TestAHealthyNight(t *testing.T) {
 			s.Record(missed("retry", 40))
 			s.Record(missed("readings", 900))
 			s.set(func(now *State) {
-				now.AtRisk = []Risk{{QueueName: QueueName{"/", "retry"}, Count: 40, Reason: "nobody consumes"}}
+				now.Forecasts = []deadline.Forecast{atRisk(QueueName{"/", "retry"}, 40)}
 				now.Starved = 0
 			})
 			switch minute % 10 {
@@ -751,11 +783,11 @@ func TestAHealthyNight(t *testing.T) {
 				s.degraded("")
 			case 5: // a consumer is restarted, and a message waits for a moment
 				s.set(func(now *State) {
-					now.AtRisk = append(now.AtRisk, Risk{QueueName: orders, Count: 3, Reason: "nobody consumes"})
+					now.Forecasts = append(now.Forecasts, atRisk(orders, 3))
 					now.Held = []PastDeadline{{QueueName: orders, Connection: "worker", Count: 1, FirstDeadlineAt: time.Now().UnixMilli()}}
 				})
 				pass(1500 * time.Millisecond)
-				s.set(func(now *State) { now.AtRisk, now.Held = now.AtRisk[:1], nil })
+				s.set(func(now *State) { now.Forecasts, now.Held = now.Forecasts[:1], nil })
 			case 7: // other processes take the processor
 				e := missed("orders", 22)
 				e.Kind, e.WorstMillis = ExpiredLate, 1400
@@ -785,7 +817,7 @@ func TestLossesRise(t *testing.T) {
 	l := losses{}
 	now := time.Now()
 	at := func(after time.Duration, total uint64) int {
-		return l.rising([]Loss{{"x", total}}, now.Add(after))["x"]
+		return l.rising(map[string]uint64{"x": total}, now.Add(after))["x"]
 	}
 	require.Zero(t, at(0, 5), "that was before")
 	require.Equal(t, 2, at(10*time.Second, 7))
@@ -886,9 +918,9 @@ func TestItEndsWithItsCause(t *testing.T) {
 	}{
 		{"a consumer came", func(s *setup, now *State) {
 			s.Record(lost("dropped"))
-			now.AtRisk = []Risk{{QueueName: orders, Count: 5, Reason: "nobody consumes"}}
+			now.Forecasts = []deadline.Forecast{atRisk(orders, 5)}
 		}, func(_ *setup, now *State) {
-			now.AtRisk, now.Consumers = nil, map[QueueName]Consumers{orders: {Count: 1, Came: time.Now()}}
+			now.Forecasts, now.Consumers = nil, map[QueueName]Consumers{orders: {Count: 1, Came: time.Now()}}
 		}, 11 * time.Second},
 		{"what was parked was moved", func(s *setup, now *State) {
 			s.Record(lost("parked"))
@@ -901,14 +933,14 @@ func TestItEndsWithItsCause(t *testing.T) {
 		{"nobody came", func(s *setup, _ *State) { s.Record(lost("dropped")) }, func(_ *setup, now *State) {
 			now.Consumers = map[QueueName]Consumers{orders: {Left: time.Now()}}
 		}, 70 * time.Second},
-		{"dead letters are no longer dropped", func(_ *setup, now *State) { now.Lost = []Loss{{"dead_letters_dropped", 2}} }, func(*setup, *State) {}, 70 * time.Second},
+		{"dead letters are no longer dropped", func(_ *setup, now *State) { now.Lost = map[string]uint64{"dead_letters_dropped": 2} }, func(*setup, *State) {}, 70 * time.Second},
 		{"file descriptors are free", func(_ *setup, now *State) { now.OpenFiles = 0.95 }, func(_ *setup, now *State) { now.OpenFiles = 0.5 }, 12 * time.Second},
 		{"there is room on the disk", func(_ *setup, now *State) { now.DiskFullIn = time.Hour }, func(_ *setup, now *State) { now.DiskFullIn = 0 }, 12 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := run(t, nil)
-				s.set(func(now *State) { now.Lost = []Loss{{"dead_letters_dropped", 1}} })
+				s.set(func(now *State) { now.Lost = map[string]uint64{"dead_letters_dropped": 1} })
 				pass(1500 * time.Millisecond)
 				s.set(func(now *State) { c.begins(&s, now) })
 				began := time.Now()
@@ -950,13 +982,13 @@ func TestTheTollIsOneNumber(t *testing.T) {
 		require.Contains(t, s.List()[0].Summary, "179 messages lost (expired)")
 		require.WithinDuration(t, time.Now(), *s.List()[0].Losing, 3*time.Second)
 
-		s.set(func(now *State) { now.AtRisk = []Risk{{QueueName: orders, Count: 9, Reason: "nobody consumes"}} })
+		s.set(func(now *State) { now.Forecasts = []deadline.Forecast{atRisk(orders, 9)} })
 		pass(3 * time.Minute)
 		require.Nil(t, s.List()[0].Losing)
 		require.EqualValues(t, 9, s.List()[0].Count, "none expired in the last minute")
 		lost(3)
 		require.Equal(t, []any{first, int64(182)}, []any{s.List()[0].ID, s.List()[0].Toll})
-		s.set(func(now *State) { now.AtRisk = nil })
+		s.set(func(now *State) { now.Forecasts = nil })
 		pass(3 * time.Minute)
 		require.EqualValues(t, 182, s.View().Over[0].Toll)
 		lost(1)
@@ -987,7 +1019,7 @@ func TestACriticalIncidentEndsAsSuch(t *testing.T) {
 		s.set(func(now *State) { now.Parked = []Depth{{QueueName: orders, Count: 40}} })
 		pass(9 * time.Second)
 		s.set(func(now *State) {
-			now.Parked, now.AtRisk = nil, []Risk{{QueueName: orders, Count: 5, Reason: "nobody consumes"}}
+			now.Parked, now.Forecasts = nil, []deadline.Forecast{atRisk(orders, 5)}
 		})
 		pass(9 * time.Second)
 		require.Len(t, s.List(), 1)

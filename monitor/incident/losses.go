@@ -12,20 +12,20 @@ type loss struct {
 }
 
 // rising is what was added to each counter, with no pause of recent.
-func (l losses) rising(list []Loss, now time.Time) map[string]int {
+func (l losses) rising(totals map[string]uint64, now time.Time) map[string]int {
 	rising := make(map[string]int)
-	for _, one := range list {
-		of, known := l[one.Condition]
+	for condition, total := range totals {
+		of, known := l[condition]
 		if now.Sub(of.at) >= recent {
 			of.rise = 0
 		}
-		if known && one.Total > of.total {
-			of.rise, of.at = of.rise+int(one.Total-of.total), now
+		if known && total > of.total {
+			of.rise, of.at = of.rise+int(total-of.total), now
 		}
-		of.total = one.Total
-		l[one.Condition] = of
+		of.total = total
+		l[condition] = of
 		if of.rise > 0 {
-			rising[one.Condition] = of.rise
+			rising[condition] = of.rise
 		}
 	}
 	return rising

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"curfew/broker/deadline"
 	"curfew/monitor/printable"
 )
 
@@ -63,7 +64,7 @@ func counted(n int64, text, thing string) []Finding {
 
 // seeParked: as long as any dead letter is parked. The queues that these come from are part of it.
 func seeParked(s *State) (list []Finding) {
-	for q, f := range expiring(s) { // first, so that an incident about them becomes this one
+	for q, f := range s.expires { // first, so that an incident about them becomes this one
 		if f.parked {
 			list = append(list, Finding{QueueName: q, Cause: q.VHost, Text: f.Text}) // its messages are counted where they are parked
 		}
@@ -103,34 +104,55 @@ func seeLateness(s *State) []Finding {
 // blame finds the consumers that are the reason that messages of a queue expire, given those of a moment before. A consumer is to blame that holds
 // messages, unless others will expire though it takes some, or did before it held any. It alone stays so for what expires when it gives them back.
 func (s *State) blame(before map[QueueName]PastDeadline) {
-	last := map[QueueName]time.Time{}
-	s.Blamed, s.risks, s.holds, s.parks = map[QueueName]PastDeadline{}, map[QueueName]Risk{}, map[QueueName]bool{}, map[string]bool{}
+	last, holders := map[QueueName]time.Time{}, map[QueueName][]PastDeadline{}
+	s.Blamed, s.risks, s.holders, s.parks = map[QueueName]PastDeadline{}, map[QueueName]*deadline.Forecast{}, map[QueueName]PastDeadline{}, map[string]bool{}
 	for _, t := range s.Tallies {
 		if t.Kind == Expired {
 			last[QueueName{t.VHost, t.Queue}] = t.Last
 		}
 	}
-	for _, r := range s.AtRisk {
-		s.risks[r.QueueName] = r
+	for i := range s.Forecasts {
+		if f := &s.Forecasts[i]; f.NearlyDue {
+			s.risks[QueueName{f.VHost, f.Queue}] = f
+		}
 	}
 	for _, p := range s.Parked {
 		s.parks[p.VHost] = true
 	}
-	taken := func(q QueueName) bool { return s.risks[q].Count > 0 && !s.risks[q].Stuck }
+	taken := func(q QueueName) bool { return s.risks[q] != nil && !s.risks[q].Stuck }
 	for q, was := range before {
 		if !taken(q) && (s.Now.Sub(was.at) <= stuckFor || last[q].Before(was.at.Add(stuckFor)) && !last[q].IsZero()) {
 			s.Blamed[q] = was
 		}
 	}
 	for _, h := range s.Held {
-		s.holds[h.QueueName] = true
-		was, is := s.Blamed[h.QueueName]
-		if taken(h.QueueName) || !is && !last[h.QueueName].IsZero() && !s.risks[h.QueueName].Stuck || is && was.Address != h.Address {
+		holders[h.QueueName] = append(holders[h.QueueName], h)
+	}
+	for q, list := range holders {
+		was, is := s.Blamed[q]
+		h := leading(list, was.Address)
+		s.holders[q] = h
+		if taken(q) || !is && !last[q].IsZero() && s.risks[q] == nil || is && was.Address != h.Address {
 			continue
 		}
 		h.at, h.Past = s.Now, max(h.Past, was.Past)
-		s.Blamed[h.QueueName] = h
+		s.Blamed[q] = h
 	}
+}
+
+// leading is the one to name of the clients that hold messages of a queue: the one at an address or else that which holds most past their deadlines,
+// with how much the others hold.
+func leading(list []PastDeadline, address string) PastDeadline {
+	var count, past int
+	h := list[0]
+	for _, one := range list {
+		count, past = count+one.Count, past+one.Past
+		if one.Address == address || h.Address != address && cmp.Or(cmp.Compare(one.Past, h.Past), cmp.Compare(one.Count, h.Count)) > 0 {
+			h = one
+		}
+	}
+	h.others, h.othersCount, h.othersPast = len(list)-1, count-h.Count, past-h.Past
+	return h
 }
 
 // mended reports whether the cause of expiries is gone: a consumer has come, the one to blame has left, or what was parked has been moved.
@@ -138,46 +160,43 @@ func (s *State) mended(t *Tally) bool {
 	q := QueueName{t.VHost, t.Queue}
 	of, holder := s.Consumers[q], s.Blamed[q]
 	gone := of.Came.After(t.Last) && !of.Left.After(of.Came) || !holder.at.IsZero() && of.Left.After(holder.at) || t.Action == "parked" && !s.parks[t.VHost]
-	return gone && t.Kind == Expired && s.Now.Sub(t.Last) >= mendedAfter && s.risks[q].Count == 0 && !s.holds[q]
+	return gone && t.Kind == Expired && s.Now.Sub(t.Last) >= mendedAfter && s.risks[q] == nil && s.holders[q].Count == 0
 }
 
 // expiring is, by queue, what expires or will, where that is a loss.
-func expiring(s *State) map[QueueName]*Finding {
-	of := make(map[QueueName]*Finding)
-	at := func(q QueueName) *Finding {
-		if of[q] == nil {
-			of[q] = &Finding{QueueName: q, Cause: q.VHost, keeping: s.Keeping[q]}
-		}
-		return of[q]
-	}
+func (s *State) expiring() map[QueueName]Finding {
+	of := make(map[QueueName]Finding)
 	for _, t := range s.Tallies {
-		if q := (QueueName{t.VHost, t.Queue}); t.Kind == Expired && s.Purposes[q].Loses() {
-			f := at(q)
-			f.Count, f.Toll, f.Action, f.FirstAt, f.Late = t.Count, t.Count, t.Action, t.FirstDeadlineAt, time.Duration(t.WorstMillis)*time.Millisecond
-			f.Text = printable.Plural(t.Count, "message") + " expired" + strings.TrimSuffix(" ("+strings.ReplaceAll(t.Action, "_", "-")+")", " ()")
-			f.Level, f.at = Warning, t.Last
-			f.parked = t.Action == "parked" && s.parks[t.VHost]
-			if t.Dropped > 0 && t.Queue != otherQueues { // they are lost, in a queue that is known to be for work
-				f.Level, f.Lost, f.Losing = Critical, t.Dropped, t.Losing
-				f.Text = printable.Plural(t.Dropped, "message") + " lost (expired)"
-				if saved := t.Count - t.Dropped; saved > 0 {
-					f.Text += ", " + printable.Number(saved) + " dead-lettered"
-				}
-			}
-		}
-	}
-	for _, r := range s.AtRisk {
-		if !s.Purposes[r.QueueName].Loses() {
+		q := QueueName{t.VHost, t.Queue}
+		if t.Kind != Expired || !s.Purposes[q].Loses() {
 			continue
 		}
-		f, what := at(r.QueueName), printable.Plural(r.Count, "message")+" at risk: "
-		if f.Text != "" {
-			f.Text += "; "
-		} else {
-			f.FirstAt = r.FirstAt
+		f := Finding{
+			QueueName: q, Cause: q.VHost, Level: Warning, Count: t.Count, Toll: t.Count, Action: t.Action, FirstAt: t.FirstDeadlineAt, Late: time.Duration(t.WorstMillis) * time.Millisecond,
+			Text: printable.Plural(t.Count, "message") + " expired" + strings.TrimSuffix(" ("+strings.ReplaceAll(t.Action, "_", "-")+")", " ()"),
+			at:   t.Last, parked: t.Action == "parked" && s.parks[t.VHost], keeping: s.Keeping[q],
 		}
-		f.Count += r.Count
-		f.Text += what + strings.TrimPrefix(r.Reason, printable.Plural(r.Count, "message")+" wait, ") // all that wait
+		if t.Dropped > 0 && t.Queue != otherQueues { // they are lost, in a queue that is known to be for work
+			f.Level, f.Lost, f.Losing = Critical, t.Dropped, t.Losing
+			f.Text = printable.Plural(t.Dropped, "message") + " lost (expired)"
+			if saved := t.Count - t.Dropped; saved > 0 {
+				f.Text += ", " + printable.Number(saved) + " dead-lettered"
+			}
+		}
+		of[q] = f
+	}
+	for q, r := range s.risks {
+		if !s.Purposes[q].Loses() {
+			continue
+		}
+		f, is := of[q]
+		if text := Risk(r, cmp.Or(s.Clock, s.Now.UnixMilli())); is {
+			f.Text += "; " + text
+		} else {
+			f = Finding{QueueName: q, Cause: q.VHost, FirstAt: r.FirstMiss, Text: text, keeping: s.Keeping[q]}
+		}
+		f.Count += int64(r.AtRisk)
+		of[q] = f
 	}
 	return of
 }
@@ -185,21 +204,18 @@ func expiring(s *State) map[QueueName]*Finding {
 // seeUnconsumed: messages of a queue for work expire, or will. Where a consumer is to blame, that is the condition (seeHeld), and where they are
 // parked, that is (seeParked).
 func seeUnconsumed(s *State) (list []Finding) {
-	expires := expiring(s)
-	for _, h := range s.Held {
-		if f := expires[h.QueueName]; f != nil {
-			f.Text += "; " + h.finding(s).Text
-		}
-	}
-	for q, f := range expires {
+	for q, f := range s.expires {
 		if _, is := s.Blamed[q]; is || f.parked {
 			continue
+		}
+		if h, is := s.holders[q]; is {
+			f.Text += "; " + h.finding(s).Text
 		}
 		if of := s.Consumers[q]; of.Last != "" {
 			f.Text += fmt.Sprintf("; %s left %s ago", printable.Text(of.Last, ""), printable.Span(s.Now.Sub(of.Left).Truncate(time.Second)))
 			f.Do = "Start " + printable.Text(of.Last, "") + " again, or add other consumers."
 		}
-		list = append(list, *f)
+		list = append(list, f)
 	}
 	return list
 }
@@ -216,9 +232,12 @@ func seeObjectives(s *State) (list []Finding) {
 	return list
 }
 
-// finding says what a client holds.
+// finding says what a client holds, and the others besides.
 func (h *PastDeadline) finding(s *State) Finding {
-	f := Finding{QueueName: h.QueueName, keeping: s.Keeping[h.QueueName], Cause: h.Connection + " " + h.Address + " " + h.VHost, Count: int64(h.Count), Toll: int64(h.Past), FirstAt: h.FirstDeadlineAt}
+	f := Finding{
+		QueueName: h.QueueName, keeping: s.Keeping[h.QueueName], Cause: h.Connection + " " + h.Address + " " + h.VHost,
+		Count: int64(h.Count + h.othersCount), Toll: int64(h.Past + h.othersPast), FirstAt: h.FirstDeadlineAt,
+	}
 	f.Who = fmt.Sprintf("%s (user %s at %s)", name(h.Connection), name(h.User), h.Address)
 	f.Text = f.Who + " holds " + printable.Plural(int64(h.Count), "message")
 	if h.Past > 0 {
@@ -227,30 +246,39 @@ func (h *PastDeadline) finding(s *State) Finding {
 	} else {
 		f.Text += " and takes no more"
 	}
+	if h.others > 0 {
+		others, hold := printable.Plural(int64(h.others), "other client"), " hold "
+		if h.others == 1 {
+			hold = " holds "
+		}
+		f.Who += " and " + others
+		f.Text += "; " + others + hold + printable.Number(int64(h.othersCount)) + " more"
+	}
 	return f
 }
 
-// seeHeld: one cause for each client, with what expires or will behind the messages that it holds, and what expired of those that it gave back.
+// seeHeld: one cause for each client that is named, with what expires or will behind the messages that it holds, and what expired of those that it
+// gave back. Where none of them is to blame seeUnconsumed tells it, and where expiry is meant nothing does.
 func seeHeld(s *State) (list []Finding) {
-	behind := expiring(s)
-	for _, h := range s.Held {
-		holder, is := s.Blamed[h.QueueName]
-		if !is || !s.Purposes[h.QueueName].Loses() {
-			continue // seeUnconsumed tells it, or expiry is meant there
-		}
-		f := h.finding(s)
-		if lost := behind[h.QueueName]; lost != nil && !lost.parked && holder.finding(s).Cause == f.Cause {
-			f.add(lost, "; behind it: ")
-			delete(behind, h.QueueName)
-		}
-		list = append(list, f)
-	}
-	for q, lost := range behind {
-		if h, is := s.Blamed[q]; is && lost.at.After(h.at) && !lost.parked {
+	for q, of := range s.Blamed {
+		h, holds := s.holders[q]
+		lost, is := s.expires[q]
+		is = is && !lost.parked
+		if holds && s.Purposes[q].Loses() {
 			f := h.finding(s)
+			if is && h.Address == of.Address {
+				f.add(&lost, "; behind it: ")
+			}
+			list = append(list, f)
+		}
+		if is && h.Address != of.Address && lost.at.After(of.at) {
+			if holds { // the others still do
+				of.others, of.othersPast = 0, 0
+			}
+			f := of.finding(s)
+			f.Text = f.Who + " held " + printable.Plural(f.Toll, "message") + " past their deadlines"
 			f.Count, f.Toll, f.Late = 0, 0, 0
-			f.Text = f.Who + " held " + printable.Plural(int64(h.Past), "message") + " past their deadlines"
-			f.add(lost, "; ")
+			f.add(&lost, "; ")
 			list = append(list, f)
 		}
 	}

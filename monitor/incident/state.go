@@ -10,16 +10,18 @@ import (
 // Whoever has the parts fills it in (Options.Look); Tallies, Blamed, Starved, Sinks and FileError are filled in here.
 type State struct {
 	Now    time.Time
+	Clock  int64     // the same by the clock that Forecasts are made by, Unix ms; 0: likewise
 	Opened time.Time // when the process began
 
 	// What becomes of messages.
 	Tallies []Tally
-	AtRisk  []Risk
-	Held    []PastDeadline
-	Blamed  map[QueueName]PastDeadline // the consumers that are the reason that messages of a queue expire
-	Parked  []Depth                    // what is in the queues curfew.undeliverable now
-	Letters int                        // dead letters that wait to be moved
-	// Purposes of the queues in Tallies, AtRisk and Held. A queue of which none shall expire counts as one for work.
+	// Forecasts are those of the queues in which deadlines wait, those first that lose messages sooner; nil: they are not known.
+	Forecasts []deadline.Forecast
+	Held      []PastDeadline
+	Blamed    map[QueueName]PastDeadline // the consumers that are the reason that messages of a queue expire
+	Parked    []Depth                    // what is in the queues curfew.undeliverable now
+	Letters   int                        // dead letters that wait to be moved
+	// Purposes of the queues in Tallies and Held, and of those at risk. A queue of which none shall expire counts as one for work.
 	Purposes  map[QueueName]deadline.Purpose
 	Consumers map[QueueName]Consumers // of those queues
 	// Keeping says, in a sentence with a command, how those of them that lose what expires keep it. Only the worst of thousands is asked for that.
@@ -46,11 +48,11 @@ type State struct {
 	Recovered       int           // queues made for messages whose queue was not found
 	ClockAhead      time.Duration // of the clock of deadlines, against the machine's
 	Refusals        []Refusal
-	OpenFiles       float64        // the share of the file descriptors that are in use
-	IdlePolicies    int            // saved policies that are not in force
-	HeartbeatSilent time.Duration  // since the URL of the dead man's switch answered
-	Lost            []Loss         // counters of what must not happen
-	Rising          map[string]int // of those, what was added in the last minute
+	OpenFiles       float64           // the share of the file descriptors that are in use
+	IdlePolicies    int               // saved policies that are not in force
+	HeartbeatSilent time.Duration     // since the URL of the dead man's switch answered
+	Lost            map[string]uint64 // by condition, counters of what must not happen, since the start
+	Rising          map[string]int    // of those, what was added in the last minute
 
 	// Beside a RabbitMQ.
 	NotKept  []NotKept
@@ -59,10 +61,11 @@ type State struct {
 	// Telling.
 	Sinks     []SinkStatus
 	FileError error
-	hour      deadline.Hour      // counted with Tallies
-	risks     map[QueueName]Risk // AtRisk, by queue
-	holds     map[QueueName]bool // the queues in Held
-	parks     map[string]bool    // the virtual hosts in Parked
+	hour      deadline.Hour                    // counted with Tallies
+	risks     map[QueueName]*deadline.Forecast // of those of Forecasts that are nearly due
+	holders   map[QueueName]PastDeadline       // of the clients in Held that which is named
+	parks     map[string]bool                  // the virtual hosts in Parked
+	expires   map[QueueName]Finding            // what expires or will, where that is a loss
 }
 
 // QueueName is a queue and its virtual host.
@@ -73,15 +76,6 @@ type Consumers struct {
 	Count      int
 	Came, Left time.Time
 	Last       string // the client that was the last to leave, if there is none now
-}
-
-// Risk is the forecast for a queue at risk.
-type Risk struct {
-	QueueName
-	Count   int64  // messages that will expire
-	FirstAt int64  // when the first of them does, Unix ms
-	Reason  string // who consumes, in words
-	Stuck   bool   // there are consumers, and they take nothing
 }
 
 // Missed is a queue whose objective will not be met.
@@ -100,7 +94,10 @@ type PastDeadline struct {
 	Past            int    // past their deadlines
 	FirstDeadlineAt int64  // Unix ms, the earliest of their deadlines
 
-	at time.Time // when it was found, in State.Blamed
+	at          time.Time // when it was found, in State.Blamed
+	others      int       // clients that hold messages of the queue, too
+	othersCount int       // theirs, as Count
+	othersPast  int       // likewise
 }
 
 // Depth is how many dead letters are parked in a queue.
@@ -114,12 +111,6 @@ type Depth struct {
 type Refusal struct {
 	What string // of connections: AMQP, HTTP, ops
 	Most int    // that there may be
-}
-
-// Loss is a counter, since the start, of what must not happen: the name of a condition, and how far it is.
-type Loss struct {
-	Condition string
-	Total     uint64
 }
 
 // NotKept is a queue of a RabbitMQ that a rule wants kept, and that is not kept.

@@ -41,7 +41,8 @@ type tracker struct {
 	retryAt time.Time // when a save that failed is tried again
 
 	lookedAt  time.Time
-	hour      deadline.Hour // at the last look
+	hour      deadline.Hour       // at the last look
+	forecasts []deadline.Forecast // likewise
 	published atomic.Pointer[View]
 }
 
@@ -53,6 +54,8 @@ type View struct {
 	Over   []Incident            // the last ones that are, the newest first
 	Queues map[QueueName]Concern // those of Open
 	Hour   deadline.Hour         // counted when the incidents were, so their tolls agree with it
+	// Forecasts are those that the incidents were judged by, those first that lose messages sooner; nil: they are not known.
+	Forecasts []deadline.Forecast
 
 	windows []Window // also those that have ended since
 	rules   []*rule
@@ -65,7 +68,7 @@ func (t *tracker) view() *View { return cmp.Or(t.published.Load(), &View{}) }
 // publishLocked shows what changed.
 func (t *tracker) publishLocked() {
 	open, queues := t.openLocked()
-	t.published.Store(&View{t.lookedAt, open, t.recent, queues, t.hour, t.windows, t.rules, t.source})
+	t.published.Store(&View{t.lookedAt, open, t.recent, queues, t.hour, t.forecasts, t.windows, t.rules, t.source})
 }
 
 // use puts rules in force, for incidents of which nobody was told, so that whoever was told the beginning is told the end.
@@ -86,12 +89,13 @@ func (t *tracker) use(s settings) {
 	t.publishLocked()
 }
 
-// step takes what is found now, and returns what is to be told.
-func (t *tracker) step(now time.Time, found map[*Condition][]Finding, hour deadline.Hour) (due []*notice) {
+// step takes what is found now in a state, and returns what is to be told.
+func (t *tracker) step(now time.Time, s *State) (due []*notice) {
+	found := Evaluate(s)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer t.publishLocked()
-	t.lookedAt, t.hour = now.UTC(), hour
+	t.lookedAt, t.hour, t.forecasts = now.UTC(), s.hour, s.Forecasts
 	for _, c := range Conditions {
 		for _, f := range found[c] {
 			t.incidentLocked(c, f, found, now).add(f, now)

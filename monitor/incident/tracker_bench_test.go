@@ -14,12 +14,13 @@ import (
 func BenchmarkJudge(b *testing.B) {
 	s, tracked := &State{}, &tracker{rules: []*rule{everything}}
 	for n := range 5000 {
-		s.AtRisk = append(s.AtRisk, Risk{QueueName: QueueName{"/", fmt.Sprintf("queue %d", n)}, Count: 10, Reason: "nobody consumes"})
+		s.Forecasts = append(s.Forecasts, atRisk(QueueName{"/", fmt.Sprintf("queue %d", n)}, 10))
 	}
 	now := time.Now()
 	for b.Loop() {
 		now = now.Add(time.Second)
-		tracked.step(now, Evaluate(s), nil)
+		s.blame(s.Blamed)
+		tracked.step(now, s)
 	}
 }
 
@@ -30,7 +31,7 @@ func TestLooksInProportion(t *testing.T) {
 		s = &State{Now: now, Consumers: map[QueueName]Consumers{}}
 		for n := range queues {
 			q := QueueName{"/", fmt.Sprintf("queue %05d", n)}
-			s.AtRisk, s.Held = append(s.AtRisk, Risk{QueueName: q, Count: 10}), append(s.Held, PastDeadline{QueueName: q, Count: 10})
+			s.Forecasts, s.Held = append(s.Forecasts, atRisk(q, 10)), append(s.Held, PastDeadline{QueueName: q, Count: 10})
 		}
 		for n := range queues / 10 {
 			q := QueueName{"/", fmt.Sprintf("other %05d", n)}
@@ -50,7 +51,9 @@ func TestLooksInProportion(t *testing.T) {
 	}
 	unconsumed := func(queues int) func() {
 		s, _ := state(queues)
-		return func() { require.Len(t, seeUnconsumed(s), queues) }
+		s.blame(nil)
+		unconsumed := ConditionOf("deadline_missed")
+		return func() { require.Len(t, Evaluate(s)[unconsumed], queues) }
 	}
 	const few, more, slack = 1000, 10, 4
 	testenv.InProportion(t, slack*more, "what is mended", mended(few), mended(more*few))

@@ -1,14 +1,13 @@
 package commands
 
 import (
+	"curfew/broker/deadline"
 	"encoding/json"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"curfew/monitor"
 )
 
 // TestQueueShow says what is in force, who says so, and what will become of the messages.
@@ -55,7 +54,7 @@ func TestQueueListHasForecasts(t *testing.T) {
 	r.ok("publish", "orders", "x")
 	var list []struct {
 		Name     string
-		Forecast *monitor.Forecast
+		Forecast *deadline.Forecast
 	}
 	require.Eventually(t, func() bool {
 		list = nil

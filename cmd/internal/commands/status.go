@@ -84,8 +84,9 @@ func statusRows(s *node.Status) [][]string {
 		}
 		add("deadlines", s.Pending, " pending", next, held)
 		add("expired", s.Fired, ", of these late ", s.Late)
+		add("", "in the last day ", s.LastDay, " expired, ", s.MeantInADay, " of them meant")
 		if s.Lost != nil {
-			add("", "in the last hour ", *s.Lost, " lost, ", *s.Rescued, " dead-lettered")
+			add("", "in the last hour ", *s.Lost, " lost, ", *s.Rescued, " dead-lettered, ", s.Meant, " as meant")
 		}
 		add("lateness", "p50 ", lateness(s.LatenessP50), ", p99 ", lateness(s.LatenessP99))
 		add("schedule", s.Fires)

@@ -74,7 +74,7 @@ func New(o Options) (*Dashboard, error) {
 	}
 	d.groups = []ui.Group{d.overview().Group(), overview.IncidentPages{Incidents: o.Incidents, Changes: o.Changes, Site: d}.Group()}
 	if o.Operations != nil {
-		d.groups = append(d.groups, letters.Pages{Operations: o.Operations, Forecasts: d.forecasts, Site: d, Log: d.log}.Group())
+		d.groups = append(d.groups, letters.Pages{Operations: o.Operations, Forecast: d.forecast, Site: d, Log: d.log}.Group())
 		d.groups = append(d.groups, topology.ConnectionPages{Operations: o.Operations, Site: d}.Group(), topology.Pages{Operations: o.Operations, Site: d}.Group(),
 			topology.OperationPages{Operations: o.Operations, Site: d}.Group())
 	}

@@ -13,14 +13,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/amqp"
-	"curfew/monitor"
+	"curfew/broker/deadline"
 	"curfew/monitor/incident"
 )
 
 // withIncidents makes s one that shows what is wrong in a state.
 func (s *site) withIncidents(file string, wrong func(*incident.State)) {
 	s.Helper()
-	list, err := incident.New(incident.Options{File: file, Look: wrong})
+	list, err := incident.New(incident.Options{File: file, Look: func(now *incident.State) {
+		if now.Forecasts = s.monitor.forecasts; wrong != nil {
+			wrong(now)
+		}
+	}})
 	require.NoError(s, err)
 	s.with(func(o *Options) { o.Incidents = list })
 }
@@ -70,7 +74,7 @@ func TestQueuesOfAnIncident(t *testing.T) {
 	for _, name := range []string{"calm", "parked", "parked.too"} {
 		s.queue("/", name, nil)
 	}
-	s.monitor.forecasts = []monitor.Forecast{{VHost: "/", Queue: "calm", AtRisk: 9, Deadlines: 12, FirstMiss: 1}, {VHost: "/", Queue: "parked", AtRisk: 2, Deadlines: 2, FirstMiss: 2}}
+	s.monitor.forecasts = []deadline.Forecast{{VHost: "/", Queue: "calm", AtRisk: 9, Deadlines: 12, FirstMiss: 1}, {VHost: "/", Queue: "parked", AtRisk: 2, Deadlines: 2, FirstMiss: 2}}
 	s.wrong = func(now *incident.State) {
 		now.Parked = []incident.Depth{{QueueName: incident.QueueName{VHost: "/", Name: "parked"}, Count: 9, Do: "Declare it: `curfew declare exchange x`."}, {QueueName: incident.QueueName{VHost: "/", Name: "parked.too"}, Count: 2}}
 	}
@@ -107,13 +111,13 @@ func TestAcknowledge(t *testing.T) {
 	require.NotContains(t, s.logIn("eye").get("/incidents").body, "/incidents/ack")
 	page := s.logIn("root").get("/incidents").body
 	require.Contains(t, page, `action="/incidents/ack"`)
-	id := s.incidents.List()[0].ID
+	id := s.incidents.View().Open[0].ID
 	form := url.Values{"id": {id}, "token": {s.ownToken()}}
 	page = s.post("/incidents/ack", form).body
 	require.Contains(t, page, "acknowledged by root")
-	require.Equal(t, "root", s.incidents.List()[0].Ack.By)
+	require.Equal(t, "root", s.incidents.View().Open[0].Ack.By)
 	require.Contains(t, s.post("/incidents/unack", form).body, `action="/incidents/ack"`)
-	require.Nil(t, s.incidents.List()[0].Ack)
+	require.Nil(t, s.incidents.View().Open[0].Ack)
 	form.Set("id", "none")
 	require.Equal(t, http.StatusNotFound, s.post("/incidents/ack", form).status)
 	_, err := s.incidents.AddWindow(incident.Window{Queue: "a*", Comment: "migration", Until: time.Now().Add(time.Hour)})
@@ -129,7 +133,7 @@ func TestQueuesInIncidents(t *testing.T) {
 	s.withIncidents("", func(now *incident.State) {
 		now.Parked = []incident.Depth{{QueueName: incident.QueueName{VHost: "/", Name: "parked"}, Count: 3}}
 	})
-	s.monitor.forecasts = []monitor.Forecast{{VHost: "/", Queue: "parked", AtRisk: 5, FirstMiss: time.Now().Add(time.Minute).UnixMilli()}}
+	s.foresee(deadline.Forecast{VHost: "/", Queue: "parked", AtRisk: 5, FirstMiss: time.Now().Add(time.Minute).UnixMilli()})
 	s.logIn("root")
 	overview := s.get("/").body
 	require.NotContains(t, overview, "Next:", "the queue has cost messages already")
@@ -146,15 +150,14 @@ func TestTheNextLoss(t *testing.T) {
 	s.queue("/", "gone", nil)
 	s.queue("/", "saved", amqp.Table{"x-dead-letter-exchange": "amq.direct"})
 	s.withIncidents("", func(*incident.State) {})
-	s.monitor.forecasts = []monitor.Forecast{
-		{VHost: "/", Queue: "gone", AtRisk: 5, FirstMiss: time.Now().Add(time.Hour).UnixMilli()},
-		{VHost: "/", Queue: "saved", AtRisk: 7, FirstMiss: time.Now().Add(time.Minute).UnixMilli()},
-	}
+	gone := deadline.Forecast{VHost: "/", Queue: "gone", AtRisk: 5, FirstMiss: time.Now().Add(time.Hour).UnixMilli()}
+	saved := deadline.Forecast{VHost: "/", Queue: "saved", AtRisk: 7, FirstMiss: time.Now().Add(time.Minute).UnixMilli()}
+	s.foresee(gone, saved)
 	s.logIn("root")
 	require.Regexp(t, `Next: <a href="/queue\?name=gone&amp;vhost=%2F">gone</a>.* will lose 5 messages`, s.get("/").body)
-	s.monitor.forecasts = s.monitor.forecasts[1:]
+	s.foresee(saved)
 	require.Regexp(t, `Next: <a href="/queue\?name=saved&amp;vhost=%2F">saved</a>.* will dead-letter 7 messages`, s.get("/").body)
 	s.queue("/", "parks", amqp.Table{"x-dead-letter-exchange": "gone"})
-	s.monitor.forecasts = []monitor.Forecast{{VHost: "/", Queue: "parks", AtRisk: 7, FirstMiss: time.Now().Add(time.Minute).UnixMilli()}}
+	s.foresee(deadline.Forecast{VHost: "/", Queue: "parks", AtRisk: 7, FirstMiss: time.Now().Add(time.Minute).UnixMilli()})
 	require.Regexp(t, `>parks</a>.* will park 7 messages`, s.get("/").body)
 }

@@ -107,12 +107,13 @@ func TestLostInTheLastHour(t *testing.T) {
 	for name, n := range lost {
 		s.hour[[2]string{"/", name}] = deadline.Toll{Expired: n + 2, Dropped: n}
 	}
+	s.hour[[2]string{"/", "readings"}] = deadline.Toll{Expired: 400, Meant: 400}
 	page := s.logIn("root").get("/queues?sort=lost&desc=1").body
 	require.Contains(t, page, `exchange gone <span class="tag warn">does not exist</span>`)
 	require.Contains(t, s.get("/queue?vhost=/&name=parks").body, `dead letters → exchange gone <span class="tag warn">does not exist</span>`)
 	require.Regexp(t, `(?s)name=most&amp;.*>12<.*name=some&amp;.*>3<.*name=readings&amp;`, page)
 	require.NotContains(t, page, ">400<")
-	for queue, want := range map[string]string{"most": `<span class="bad">12</span><div><span class="faint">2 dead-lettered</span></div>`, "parks": `<span class="faint">0</span><div><span class="warn">2 parked</span></div>`, "without": `<span class="faint">–</span>`} {
+	for queue, want := range map[string]string{"most": `<span class="bad">12</span><div><span class="faint">2 dead-lettered</span></div>`, "parks": `<span class="faint">0</span><div><span class="warn">2 parked</span></div>`, "without": `<span class="faint">–</span>`, "readings": `<span class="faint">–</span><div><span class="faint">400 as meant</span></div>`} {
 		require.Regexp(t, `Lost, last hour</\w+><\w+>`+want, s.get("/queue?vhost=/&name="+queue).body)
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"curfew/cmd/internal/dashboard/internal/overview"
 	"curfew/cmd/internal/dashboard/internal/topology"
 	"curfew/cmd/internal/dashboard/internal/ui"
-	"curfew/monitor"
 	"curfew/monitor/incident"
 )
 
@@ -33,7 +32,7 @@ const (
 type queuePage struct {
 	operate.QueueDetail
 	operate.Losses
-	Forecast   *monitor.Forecast // nil: no deadlines wait there
+	Forecast   *deadline.Forecast // nil: no deadlines wait there
 	Wrong      incident.Concern
 	History    *overview.Trends
 	Now        int64
@@ -76,7 +75,7 @@ func (d *Dashboard) queue(r *http.Request, v ui.Visitor) (ui.View, error) {
 		return nil, err
 	}
 	p := &queuePage{QueueDetail: detail, Now: d.state().NowMillis}
-	p.Forecast = monitor.ByQueue(d.forecasts())[[2]string{detail.VHost, detail.Name}]
+	p.Forecast = d.forecast(detail.VHost, detail.Name)
 	seen := d.Incidents.View()
 	p.Wrong, p.Losses = seen.Queues[incident.QueueName{VHost: detail.VHost, Name: detail.Name}], detail.LossesIn(seen.Hour)
 	p.History = overview.NewTrends(d.History, "/queue", q, detail.VHost, detail.Name)
@@ -241,11 +240,7 @@ func (p *queuePage) warning() g.Node {
 	if f == nil || f.AtRisk == 0 {
 		return nil
 	}
-	text := ui.Number(f.AtRisk) + " of " + ui.Plural(f.Deadlines, "message") + " with a deadline at risk"
-	if f.Sampled {
-		text = "About " + text
-	}
-	return h.P(h.Class("verdict "+ui.RiskClass(f.NearlyDue)), g.Text(text+", the first "+ui.Until(f.FirstMiss, p.Now)+": "+why(p.Consumers, f.Rate)+". Add consumers, or give messages more time."))
+	return h.P(h.Class("verdict "+ui.RiskClass(f.NearlyDue)), g.Text(incident.Risk(f, p.Now)+". Add consumers, or give messages more time."))
 }
 
 // incident says what the incident says everywhere, and what it says of this queue if another is worse.
@@ -256,13 +251,6 @@ func (p *queuePage) incident() g.Node {
 		h.P(ui.Severity(string(p.Wrong.Level)), g.Text(" "), h.B(ui.Link("/incidents#incident-"+i.ID, ui.Name(i.Summary)))),
 		g.If(!worst, h.P(g.Text("This queue: "), ui.Name(p.Wrong.Text))),
 		h.P(ui.Advice(i.Do), g.Text(" "), ui.Code(i.Command)))
-}
-
-func why(consumers int, rate float64) string {
-	if consumers == 0 {
-		return "there are no consumers"
-	}
-	return "consumers take " + ui.PerSecond(rate) + " a second"
 }
 
 func (p *peek) draw(s *ui.Info, now int64) g.Node {

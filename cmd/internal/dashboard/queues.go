@@ -15,7 +15,6 @@ import (
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/topology"
 	"curfew/cmd/internal/dashboard/internal/ui"
-	"curfew/monitor"
 	"curfew/monitor/incident"
 )
 
@@ -41,7 +40,7 @@ type queuesPage struct {
 type queueRow struct {
 	*operate.Queue
 	operate.Losses
-	Forecast *monitor.Forecast
+	Forecast *deadline.Forecast
 	Holders  []operate.Consumer
 	Depths   []int64 // in the last hour, by the minute; nil: not known
 	In, Out  operate.Rate
@@ -72,8 +71,8 @@ type column struct {
 // orders compares queues by column, or by risk. Queues that are equal are sorted by name.
 var orders = map[string]func(a, b queueRow) int{
 	"risk": func(a, b queueRow) int {
-		return (&monitor.Standing{Level: a.Wrong.Level, Place: a.Wrong.Place, Forecast: a.Forecast, Lost: a.Lost, Rescued: a.Rescued}).Compare(
-			&monitor.Standing{Level: b.Wrong.Level, Place: b.Wrong.Place, Forecast: b.Forecast, Lost: b.Lost, Rescued: b.Rescued})
+		return (&incident.Standing{Level: a.Wrong.Level, Place: a.Wrong.Place, Forecast: a.Forecast, Lost: a.Lost, Rescued: a.Rescued}).Compare(
+			&incident.Standing{Level: b.Wrong.Level, Place: b.Wrong.Place, Forecast: b.Forecast, Lost: b.Lost, Rescued: b.Rescued})
 	},
 	"name":      func(_, _ queueRow) int { return 0 },
 	"ready":     func(a, b queueRow) int { return cmp.Compare(a.Ready, b.Ready) },
@@ -101,7 +100,7 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 		return nil, err
 	}
 	l.gather(all)
-	l.foresee(d.forecasts(), d.Incidents.View())
+	l.foresee(d.Incidents.View())
 	l.order()
 	l.Rows, l.Cut = ui.CutOf(l.Rows, "/queues", v, "page")
 	l.columns(v)
@@ -127,12 +126,15 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 	return l, nil
 }
 
-// forecasts are those of the monitor; they must not be changed.
-func (d *Dashboard) forecasts() []monitor.Forecast {
-	if d.Monitor == nil {
-		return nil
+// forecast is that of a queue; nil: no deadlines wait there. It must not be changed.
+func (d *Dashboard) forecast(vhost, queue string) *deadline.Forecast {
+	all := d.Incidents.View().Forecasts
+	for i := range all {
+		if all[i].VHost == vhost && all[i].Queue == queue {
+			return &all[i]
+		}
 	}
-	return d.Monitor.Forecasts()
+	return nil
 }
 
 // gather takes the matching queues.
@@ -149,12 +151,12 @@ func (l *queuesPage) gather(all []*operate.Queue) {
 }
 
 // foresee adds the forecasts, and what is wrong already.
-func (l *queuesPage) foresee(forecasts []monitor.Forecast, seen *incident.View) {
-	of, none := monitor.ByQueue(forecasts), &monitor.Forecast{}
+func (l *queuesPage) foresee(seen *incident.View) {
+	of, none := incident.ByQueue(seen.Forecasts), &deadline.Forecast{}
 	for i := range l.Rows {
 		q := &l.Rows[i]
-		q.Forecast = cmp.Or(of[[2]string{q.VHost, q.Name}], none)
-		q.Wrong = seen.Queues[incident.QueueName{VHost: q.VHost, Name: q.Name}]
+		name := incident.QueueName{VHost: q.VHost, Name: q.Name}
+		q.Forecast, q.Wrong = cmp.Or(of[name], none), seen.Queues[name]
 		q.Losses = q.LossesIn(seen.Hour)
 	}
 }

@@ -22,7 +22,6 @@ import (
 	brokerpolicy "curfew/broker/policy"
 	"curfew/cmd/internal/dashboard/internal/topology"
 	"curfew/cmd/internal/dashboard/internal/ui"
-	"curfew/monitor"
 )
 
 var (
@@ -67,7 +66,7 @@ func TestQueuesAreSortedFilteredAndPaged(t *testing.T) {
 			s.publish(q, amqp.Properties{}, "")
 		}
 	}
-	s.monitor.forecasts = []monitor.Forecast{{VHost: "/", Queue: "q003", AtRisk: 9, Deadlines: 12}}
+	s.foresee(deadline.Forecast{VHost: "/", Queue: "q003", AtRisk: 9, Deadlines: 12})
 
 	var all []string
 	for path := "/queues?sort=name"; path != ""; {
@@ -227,7 +226,7 @@ func TestPagesOfManyQueues(t *testing.T) {
 	s := newSite(t)
 	for i := range manyQueues {
 		s.queue("/", fmt.Sprintf("queue.%05d", i), amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
-		s.monitor.forecasts = append(s.monitor.forecasts, monitor.Forecast{VHost: "/", Queue: fmt.Sprintf("queue.%05d", i), Deadlines: i, AtRisk: i % 7})
+		s.monitor.forecasts = append(s.monitor.forecasts, deadline.Forecast{VHost: "/", Queue: fmt.Sprintf("queue.%05d", i), Deadlines: i, AtRisk: i % 7})
 	}
 	vh, err := s.b.VHostOf(s.queue("/", "dlq", nil))
 	require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -40,7 +41,7 @@ const gibibyte = 1 << 30
 // fakeMonitor has what a test puts in.
 type fakeMonitor struct {
 	health    monitor.Health
-	forecasts []monitor.Forecast
+	forecasts []deadline.Forecast
 	deadlines []int64
 	lateness  monitor.Lateness
 	recently  monitor.Lateness
@@ -49,7 +50,6 @@ type fakeMonitor struct {
 }
 
 func (m *fakeMonitor) Health() monitor.Health                        { return m.health }
-func (m *fakeMonitor) Forecasts() []monitor.Forecast                 { return m.forecasts }
 func (m *fakeMonitor) Lateness() monitor.Lateness                    { return m.lateness }
 func (m *fakeMonitor) LatenessWithin(time.Duration) monitor.Lateness { return m.recently }
 func (m *fakeMonitor) RecentExpiries() []monitor.RecentExpiry        { return m.expiries }
@@ -109,6 +109,7 @@ func newSite(t *testing.T) *site {
 	s.user("nobody", "")
 	s.incidents, err = incident.New(incident.Options{Look: func(now *incident.State) {
 		now.Blocked, _ = s.b.Alarm.Reason()
+		now.Forecasts = s.monitor.forecasts
 		if s.wrong != nil {
 			s.wrong(now)
 		}
@@ -124,6 +125,13 @@ func newSite(t *testing.T) *site {
 	s.d = &Dashboard{Options: Options{Users: s.b.Accounts, Changes: recorded, Monitor: s.monitor, Incidents: s.incidents, Instance: "test", Version: "1", Every: time.Millisecond}}
 	s.operates()
 	return s
+}
+
+// foresee makes these the forecasts, and waits until they are shown.
+func (s *site) foresee(list ...deadline.Forecast) {
+	s.Helper()
+	s.monitor.forecasts = list
+	require.Eventually(s, func() bool { return slices.Equal(s.d.Incidents.View().Forecasts, list) }, time.Minute, 10*time.Millisecond)
 }
 
 // operates makes the operations, with the replays that are in the directory. To be called before logIn.

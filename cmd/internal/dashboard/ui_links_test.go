@@ -16,6 +16,7 @@ import (
 	"curfew/broker/access"
 	"curfew/broker/amqp"
 	"curfew/broker/deadletters"
+	"curfew/broker/deadline"
 	brokerpolicy "curfew/broker/policy"
 	"curfew/cmd/internal/dashboard/internal/letters"
 	"curfew/cmd/internal/dashboard/internal/ui"
@@ -77,7 +78,7 @@ func pagesOf(t *testing.T, name string) map[string]string {
 		s.publish(q, amqp.Properties{Headers: header, MessageID: name, ReplyTo: name, Has: amqp.HasHeaders | amqp.HasMessageID | amqp.HasReplyTo}, name)
 	}
 	s.monitor.health.Reasons = []string{name}
-	s.monitor.forecasts = []monitor.Forecast{{VHost: name, Queue: name, Deadlines: 2, AtRisk: 1}}
+	s.monitor.forecasts = []deadline.Forecast{{VHost: name, Queue: name, Deadlines: 2, AtRisk: 1}}
 	s.monitor.expiries = []monitor.RecentExpiry{{At: 1, VHost: name, Queue: name, Action: name, Path: name, Count: 1}}
 	s.wrong = func(now *incident.State) {
 		now.Parked = []incident.Depth{{QueueName: incident.QueueName{VHost: name, Name: name}, Count: 1}}

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"curfew/broker/deadline"
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
-	"curfew/monitor"
 	"curfew/monitor/audit"
 	"curfew/monitor/history"
 	"curfew/monitor/incident"
@@ -42,7 +42,7 @@ func apiRoutes() []apiRoute {
 		}},
 		{http.MethodGet, "/forecasts", func(n *Node) bool { return n.monitor != nil }, func(n *Node, _ *opsEndpoints) http.Handler { return http.HandlerFunc(n.forecasts) }, rest.Doc{
 			ID: "listForecasts", Summary: "What will miss its deadline, in each queue that has deadlines",
-			Text: "Those come first that lose messages sooner. " + partOfMonitor, Answer: []monitor.Forecast{},
+			Text: "Those come first that lose messages sooner. " + partOfMonitor, Answer: []deadline.Forecast{},
 		}},
 		{http.MethodGet, "/history", always, func(n *Node, _ *opsEndpoints) http.Handler { return n.history.Handler() }, rest.Doc{
 			ID: "getHistory", Summary: "The last day of one queue or of all together",
@@ -179,5 +179,5 @@ func apiParts(n *Node) (list []string) {
 // forecasts answers with the forecast of each queue that has deadlines, the one first that
 // loses messages soonest.
 func (n *Node) forecasts(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, append([]monitor.Forecast{}, n.monitor.Forecasts()...))
+	answer(w, http.StatusOK, append([]deadline.Forecast{}, n.incidents.View().Forecasts...))
 }

@@ -77,9 +77,9 @@ func TestChangesOverTheAPI(t *testing.T) {
 	made := ask(admin, http.MethodPost, "/maintenance", `{"queue": "orders", "duration": "1h", "comment": "why"}`, 201)
 	require.Equal(t, "ann", made["author"])
 	require.Len(t, ask(admin, http.MethodGet, "/maintenance", "", 200)["maintenance"], 1)
-	id := list.List()[0].ID
+	id := list.View().Open[0].ID
 	ask(admin, http.MethodPost, "/incidents/"+id+"/ack", `{"duration": "1h", "comment": "on it"}`, 204)
-	require.Equal(t, "ann", list.List()[0].Ack.By)
+	require.Equal(t, "ann", list.View().Open[0].Ack.By)
 	ask(admin, http.MethodDelete, "/incidents/"+id+"/ack", "", 204)
 	ask(admin, http.MethodPost, "/incidents/"+id+"/ack", "", 204)
 	ask(admin, http.MethodPost, "/incidents/"+id+"/ack", `{"duration": "long"}`, 400)

@@ -27,7 +27,7 @@ const maxReasons = 10
 func (n *Node) judge() (h health) {
 	seen := n.incidents.View()
 	list, counts := seen.Open, &h.Parts.Incidents
-	h.Status, h.LookedAt, h.hour = string(incident.VerdictOf(list)), seen.At, seen.Hour
+	h.Status, h.LookedAt, h.seen = string(incident.VerdictOf(list)), seen.At, seen
 	for i := range list {
 		switch list[i].Level {
 		case incident.Critical:

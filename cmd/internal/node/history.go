@@ -5,7 +5,6 @@ import (
 
 	"curfew/broker/operate"
 	"curfew/broker/operate/admin"
-	"curfew/monitor"
 	"curfew/monitor/audit"
 	"curfew/monitor/history"
 	"curfew/monitor/incident"
@@ -27,12 +26,11 @@ type sampled struct{ n *Node }
 
 // Queues implements history.Source.
 func (s sampled) Queues(fn func(*history.Queue)) history.Stats {
-	var forecasts []monitor.Forecast
-	if s.n.monitor != nil {
-		forecasts = s.n.monitor.Forecasts()
-	}
-	return s.n.primary.queues(forecasts, fn)
+	return s.n.primary.queues(s.n.incidents.View().Forecasts, fn)
 }
+
+// Meant implements history.Source.
+func (s sampled) Meant(vhost, queue string) bool { return s.n.primary.meant(vhost, queue) }
 
 // State implements history.Source.
 func (s sampled) State() (now history.State) {

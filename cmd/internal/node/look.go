@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"curfew/broker"
+	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/monitor/incident"
 )
@@ -33,7 +34,7 @@ func (l *looker) look(n *Node, s *incident.State) {
 	}
 	s.Opened = n.openedAt
 	if n.audit != nil {
-		s.Lost = append(s.Lost, incident.Loss{Condition: "audit_incomplete", Total: n.audit.Lost()})
+		s.Lost["audit_incomplete"] = n.audit.Lost()
 	}
 	s.OpenFiles = l.openFiles()
 	for _, c := range l.limits {
@@ -56,20 +57,13 @@ func (n *Node) lookAtMonitor(s *incident.State) {
 	if h.LastTick.Before(n.openedAt) {
 		s.Silent = time.Since(n.openedAt)
 	}
-	s.Lost = append(s.Lost, incident.Loss{Condition: "loop_restarted", Total: h.Restarts})
+	s.Lost["loop_restarted"] = h.Restarts
 	for _, w := range n.monitor.Waits() {
 		if w.Burns {
 			s.Objectives = append(s.Objectives, incident.Missed{QueueName: incident.QueueName{VHost: w.VHost, Name: w.Queue}, Wait: w.Wait})
 		}
 	}
-	now := n.primary.nowMillis()
-	for _, f := range n.monitor.Judged() {
-		if f.NearlyDue {
-			s.AtRisk = append(s.AtRisk, incident.Risk{
-				QueueName: incident.QueueName{VHost: f.VHost, Name: f.Queue}, Count: int64(f.AtRisk), FirstAt: f.FirstMiss, Reason: f.Reason(now), Stuck: f.Stuck,
-			})
-		}
-	}
+	s.Clock, s.Forecasts = n.primary.nowMillis(), n.monitor.Forecasts()
 }
 
 // look implements primary.
@@ -79,10 +73,10 @@ func (o *ownBroker) look(s *incident.State) {
 	s.DiskSilent, s.Unsaved, s.Recovered, s.ClockAhead = b.DiskSilent(), b.Unsaved(), b.Adopted(), b.ClockOffset()
 	signs := broker.SignsOf(b)
 	s.Letters, s.IdlePolicies = signs.LettersWaiting, signs.PoliciesNotInForce
-	s.Lost = append(s.Lost, incident.Loss{Condition: "dead_letters_dropped", Total: signs.LettersDropped})
+	s.Lost["dead_letters_dropped"] = signs.LettersDropped
 	s.DiskFullIn = l.diskFullIn(time.Now(), signs.DiskFree, signs.DiskLimit)
 	s.SlowSyncs = l.slowSyncs()
-	s.Held = l.held.of(o, s.AtRisk)
+	s.Held = l.held.of(o, s.Forecasts)
 	for _, p := range o.parked() {
 		s.Parked = append(s.Parked, parkedIn(&p))
 	}
@@ -132,11 +126,11 @@ type pastDeadlines struct {
 	next time.Time
 }
 
-func (p *pastDeadlines) of(o *ownBroker, risks []incident.Risk) []incident.PastDeadline {
+func (p *pastDeadlines) of(o *ownBroker, forecasts []deadline.Forecast) []incident.PastDeadline {
 	began, stuck := time.Now(), map[incident.QueueName]bool{}
-	for _, r := range risks {
-		if r.Stuck {
-			stuck[r.QueueName] = true
+	for i := range forecasts {
+		if f := &forecasts[i]; f.NearlyDue && f.Stuck {
+			stuck[incident.QueueName{VHost: f.VHost, Name: f.Queue}] = true
 		}
 	}
 	if m := o.n.monitor; len(stuck) == 0 && m != nil && m.PendingBefore([]int64{o.n.primary.nowMillis()}, nil)[0] == 0 {

@@ -51,7 +51,7 @@ func ceilings(tb testing.TB, queues, bindings int) (*broker.Broker, *incident.St
 		name := fmt.Sprintf("work %d", n)
 		_, err := vh.Queues.Declare(nil, name, broker.QueueDeclare{Args: args})
 		require.NoError(tb, err)
-		s.AtRisk = append(s.AtRisk, incident.Risk{QueueName: incident.QueueName{VHost: "/", Name: name}, Count: 10, Reason: "nobody consumes"})
+		s.Forecasts = append(s.Forecasts, deadline.Forecast{VHost: "/", Queue: name, AtRisk: 10, NearlyDue: true})
 	}
 	return b, s
 }
@@ -93,7 +93,7 @@ func purposeAt(t *testing.T, l *looker, b *broker.Broker, name string) deadline.
 func TestLeadsFollowChanges(t *testing.T) {
 	b, s := ceilings(t, 2, 1)
 	vh, _ := b.VHost("/")
-	l, work, target := &looker{}, s.AtRisk[0].QueueName, incident.QueueName{VHost: "/", Name: "target 0"}
+	l, work, target := &looker{}, incident.QueueName{VHost: "/", Name: s.Forecasts[0].Queue}, incident.QueueName{VHost: "/", Name: "target 0"}
 	soon := func(want deadline.Purpose) {
 		t.Helper()
 		require.Eventually(t, func() bool { return purposeAt(t, l, b, target.Name) == want }, time.Minute, time.Millisecond)
@@ -134,7 +134,7 @@ func TestLookWhileForecasting(t *testing.T) {
 	var looked atomic.Int64
 	go func() {
 		for range 100 {
-			n.looker.look(n, &incident.State{})
+			n.looker.look(n, &incident.State{Lost: map[string]uint64{}})
 			looked.Add(1)
 		}
 	}()
@@ -156,7 +156,7 @@ func BenchmarkLook(b *testing.B) {
 // TestConsumersComeAndGo: a look tells since when a queue at risk has more consumers, or fewer.
 func TestConsumersComeAndGo(t *testing.T) {
 	b, s := ceilings(t, 2, 1)
-	l, work := &looker{}, s.AtRisk[0].QueueName
+	l, work := &looker{}, incident.QueueName{VHost: "/", Name: s.Forecasts[0].Queue}
 	vh, _ := b.VHost("/")
 	q, err := vh.Queues.Get(work.Name)
 	require.NoError(t, err)

@@ -76,10 +76,12 @@ type primary interface {
 	probes() []*probe
 	// look fills in what the conditions are judged by.
 	look(s *incident.State)
+	// meant reports whether an expiry in a queue is no loss.
+	meant(vhost, queue string) bool
 	// nowMillis is the present by the clock that deadlines are shown by, Unix ms.
 	nowMillis() int64
 	// queues calls fn with each queue that the history is to have.
-	queues(forecasts []monitor.Forecast, fn func(*history.Queue)) history.Stats
+	queues(forecasts []deadline.Forecast, fn func(*history.Queue)) history.Stats
 	// clients are the applications that are connected, with their versions, where these are known. One goroutine calls it.
 	clients() []history.Client
 	// status fills in what is known about the messages.
@@ -97,7 +99,7 @@ type primary interface {
 // watcher watches deadlines: a schedule.Scheduler or, beside RabbitMQ, a monitor.Monitor.
 type watcher interface {
 	dashboard.Monitor
-	Judged() []monitor.Forecast
+	Forecasts() []deadline.Forecast
 	Waits() map[uint64]monitor.QueueWait
 	Run(ctx context.Context) error
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"curfew/broker/deadline"
 	"curfew/monitor"
 	"curfew/monitor/incident"
 )
@@ -99,7 +98,7 @@ type health struct {
 	Reasons  []string    `json:"reasons,omitempty"`
 	Parts    healthParts `json:"parts"`
 
-	hour deadline.Hour // counted then
+	seen *incident.View // what was found then
 }
 
 type healthParts struct {
@@ -122,7 +121,7 @@ func (o *opsEndpoints) health() (h health) {
 	o.mu.Lock()
 	phase, judge, ttlOff := o.phase, o.judge, o.ttlOff
 	o.mu.Unlock()
-	h.Status = string(incident.OK)
+	h.Status, h.seen = string(incident.OK), &incident.View{}
 	if judge != nil {
 		h = judge()
 	}

@@ -28,7 +28,6 @@ import (
 	"curfew/broker/store"
 	"curfew/cmd/internal/dashboard"
 	"curfew/cmd/internal/settings"
-	"curfew/monitor"
 	"curfew/monitor/changes"
 	"curfew/monitor/history"
 	"curfew/monitor/incident"
@@ -191,7 +190,7 @@ var unroutables = map[string]broker.Unroutable{"park": broker.Park, "drop": brok
 func (o *ownBroker) openMonitor() (watcher, error) {
 	s := schedule.Options{
 		Primary: o.broker.Deadlines(), PrimaryIsNew: o.broker.NewFolder(), WriteWindow: o.n.settings.ScheduleWindow,
-		Meant:  func(vhost, queue string) bool { return o.n.looker.meant(o.broker, vhost, queue) },
+		Meant:  o.meant,
 		Record: o.n.incidents.Record, NewTimer: schedule.PreciseTimer, Log: o.n.log, Registerer: o.n.metrics,
 	}
 	s.WriteWindow = cmp.Or(s.WriteWindow, -1) // what the scheduler calls no window
@@ -253,12 +252,12 @@ func (o *ownBroker) probes() []*probe {
 }
 
 // queues implements primary: the broker's queues with their forecasts.
-func (o *ownBroker) queues(forecasts []monitor.Forecast, fn func(*history.Queue)) history.Stats {
-	of := monitor.ByQueue(forecasts)
+func (o *ownBroker) queues(forecasts []deadline.Forecast, fn func(*history.Queue)) history.Stats {
+	of := incident.ByQueue(forecasts)
 	var one history.Queue
 	published, delivered := o.broker.Loads(func(q *broker.Queue, messages, consumers int, c *broker.QueueStats) {
 		one = history.Queue{VHost: q.VHost().Name(), Name: q.Name(), Depth: messages, Consumers: consumers, Published: c.Published, Delivered: c.AllDelivered()}
-		if f := of[[2]string{one.VHost, one.Name}]; f != nil {
+		if f := of[incident.QueueName{VHost: one.VHost, Name: one.Name}]; f != nil {
 			one.AtRisk = f.AtRisk
 		}
 		fn(&one)

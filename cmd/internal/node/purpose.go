@@ -38,8 +38,10 @@ func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.Queu
 	for i := range s.Tallies {
 		add(incident.QueueName{VHost: s.Tallies[i].VHost, Name: s.Tallies[i].Queue})
 	}
-	for i := range s.AtRisk {
-		add(s.AtRisk[i].QueueName)
+	for i := range s.Forecasts {
+		if f := &s.Forecasts[i]; f.NearlyDue {
+			add(incident.QueueName{VHost: f.VHost, Name: f.Queue})
+		}
 	}
 	for i := range s.Held {
 		add(s.Held[i].QueueName)
@@ -82,14 +84,14 @@ func (l *looker) purpose(b *broker.Broker, q *broker.Queue) deadline.Purpose {
 	return l.purposeLocked(vh, q)
 }
 
-// meant reports whether an expiry in a queue is no loss. Safe for concurrent use.
-func (l *looker) meant(b *broker.Broker, vhost, queue string) bool {
-	vh, ok := b.VHost(vhost)
+// meant implements primary. Safe for concurrent use.
+func (o *ownBroker) meant(vhost, queue string) bool {
+	vh, ok := o.broker.VHost(vhost)
 	if !ok {
 		return false
 	}
 	q, err := vh.Queues.Get(queue)
-	return err == nil && !q.Settings().Objective.NoneExpires() && !l.purpose(b, q).Loses()
+	return err == nil && !q.Settings().Objective.NoneExpires() && !o.n.looker.purpose(o.broker, q).Loses()
 }
 
 // purposeLocked is what a queue is for, by its arguments, its policies and what leads where.

@@ -86,7 +86,7 @@ func (*rabbitmqPrimary) broken(ctx context.Context) error {
 func (*rabbitmqPrimary) probes() []*probe { return nil }
 
 // queues implements primary: those that have a forecast.
-func (*rabbitmqPrimary) queues(forecasts []monitor.Forecast, fn func(*history.Queue)) history.Stats {
+func (*rabbitmqPrimary) queues(forecasts []deadline.Forecast, fn func(*history.Queue)) history.Stats {
 	for _, f := range forecasts {
 		fn(&history.Queue{VHost: f.VHost, Name: f.Queue, Depth: f.Ready, AtRisk: f.AtRisk, Consumers: f.Consumers})
 	}
@@ -122,6 +122,9 @@ func (b *rabbitmqPrimary) describe(string) []string {
 
 // startGrace is how long after the start nothing is reported, since the queues have not been looked at yet.
 const startGrace = 5 * time.Second
+
+// meant implements primary: what a queue there is for is not known.
+func (*rabbitmqPrimary) meant(string, string) bool { return false }
 
 // nowMillis implements primary.
 func (*rabbitmqPrimary) nowMillis() int64 { return time.Now().UnixMilli() }

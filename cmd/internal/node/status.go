@@ -15,7 +15,6 @@ import (
 	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/broker/policy"
-	"curfew/monitor"
 )
 
 // Status is the state of a Curfew on one screen.
@@ -40,6 +39,9 @@ type Status struct {
 	Late         uint64     `json:"late"`                    // of these, how many were late
 	Lost         *int64     `json:"lost_last_hour"`          // messages that expired where that is a loss, and are gone; null: not known
 	Rescued      *int64     `json:"dead_lettered_last_hour"` // likewise, and were dead-lettered
+	Meant        int64      `json:"meant_last_hour"`         // messages besides whose expiry was no loss
+	LastDay      int64      `json:"expired_last_day"`        // messages
+	MeantInADay  int64      `json:"meant_last_day"`          // of these, how many were meant to
 	LatenessP50  *float64   `json:"lateness_p50_seconds"`    // since the start; null: none fired
 	LatenessP99  *float64   `json:"lateness_p99_seconds"`
 	Ready        uint64     `json:"ready"`        // messages
@@ -67,10 +69,10 @@ type Status struct {
 
 	Incidents openIncidents `json:"incidents"` // that are not over
 
-	AtRisk         []monitor.Forecast `json:"at_risk"`          // the forecasts of the queues at risk, those first that lose messages sooner, at most 10
-	QueuesAtRisk   int                `json:"queues_at_risk"`   // how many there are
-	MessagesAtRisk int                `json:"messages_at_risk"` // in all of them
-	AsMeant        int                `json:"expire_as_meant"`  // messages that will expire in queues where that is no loss
+	AtRisk         []deadline.Forecast `json:"at_risk"`          // the forecasts of the queues at risk, those first that lose messages sooner, at most 10
+	QueuesAtRisk   int                 `json:"queues_at_risk"`   // how many there are
+	MessagesAtRisk int                 `json:"messages_at_risk"` // in all of them
+	AsMeant        int                 `json:"expire_as_meant"`  // messages that will expire in queues where that is no loss
 }
 
 // undeliverable is what is parked in the queue curfew.undeliverable of a virtual host.
@@ -87,24 +89,26 @@ const maxAtRisk = 10
 // status gathers the state of all parts.
 func (n *Node) status(o *opsEndpoints) Status {
 	h := o.health()
-	s := Status{Version: n.build.Version, Health: h.Status, Phase: h.Phase, Reasons: append([]string{}, h.Reasons...), LookedAt: h.LookedAt, Monitor: n.monitor != nil, TTLOff: n.settings.TTL == "off", Undeliverable: []undeliverable{}, AtRisk: []monitor.Forecast{}}
-	n.primary.status(&s, h.hour)
+	s := Status{Version: n.build.Version, Health: h.Status, Phase: h.Phase, Reasons: append([]string{}, h.Reasons...), LookedAt: h.LookedAt, Monitor: n.monitor != nil, TTLOff: n.settings.TTL == "off", Undeliverable: []undeliverable{}, AtRisk: []deadline.Forecast{}}
+	n.primary.status(&s, h.seen.Hour)
 	if n.monitor != nil {
 		m := n.monitor.Health()
 		which, then, _ := m.Schedule.Says()
 		s.Schedule, s.Fires, s.Pending = string(m.Schedule), which+then, m.Pending
-		for _, f := range n.monitor.Forecasts() {
-			s.AsMeant += f.AsMeant
-			if f.AtRisk == 0 {
-				continue
-			}
-			s.QueuesAtRisk, s.MessagesAtRisk = s.QueuesAtRisk+1, s.MessagesAtRisk+f.AtRisk
-			if len(s.AtRisk) < maxAtRisk {
-				s.AtRisk = append(s.AtRisk, f)
-			}
+	}
+	for _, f := range h.seen.Forecasts {
+		s.AsMeant += f.AsMeant
+		if f.AtRisk == 0 {
+			continue
+		}
+		s.QueuesAtRisk, s.MessagesAtRisk = s.QueuesAtRisk+1, s.MessagesAtRisk+f.AtRisk
+		if len(s.AtRisk) < maxAtRisk {
+			s.AtRisk = append(s.AtRisk, f)
 		}
 	}
 	s.Incidents = h.Parts.Incidents
+	day := n.history.ExpiredInADay()
+	s.LastDay, s.MeantInADay = day.Expired, day.Meant
 	s.measure(n.metrics)
 	return s
 }
@@ -126,7 +130,7 @@ func (o *ownBroker) status(s *Status, hour deadline.Hour) {
 	s.Dead = deadletters.Kept(letters)
 	queues, _ := o.operations.ListQueues(context.Background(), everything)
 	if losses := operate.LossesOfAll(queues, hour); losses.Lost >= 0 {
-		s.Lost, s.Rescued = &losses.Lost, &losses.Rescued
+		s.Lost, s.Rescued, s.Meant = &losses.Lost, &losses.Rescued, losses.Meant
 	}
 	memory, disk := o.broker.Alarm.Low()
 	for _, on := range []bool{memory, disk} {

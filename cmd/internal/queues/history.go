@@ -23,6 +23,7 @@ type pastNumbers struct {
 	Published []*float64 `json:"published"` // nil beside a RabbitMQ
 	Delivered []*float64 `json:"delivered"`
 	Expired   []*float64 `json:"expired"`
+	Meant     []*float64 `json:"meant"`
 	Late      []*float64 `json:"late"`
 	Lateness  []*float64 `json:"lateness_p99_ms"`
 	Marks     []struct {
@@ -39,7 +40,7 @@ func History() *cobra.Command {
 		Use:   "history [queue]",
 		Short: "Show the last hour, or up to a day, of one queue or of all: depth, rates, expiries and lateness",
 		Long: `Show how many messages waited, came, went and expired, and how late, of one queue or of all. IN and OUT are messages a second. DEPTH and
-AT RISK are the most in the time of a row, LATENESS is that of 99 in 100 expired messages in its worst second. In a trend
+AT RISK are the most in the time of a row, LATENESS is that of 99 in 100 expired messages in its worst second. MEANT is how many of the expired ones were meant to. In a trend
 a space is a time of which nothing is known. It takes a user who may see the status.`,
 		Args: cli.Between(0, 1, "at most one queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -81,7 +82,7 @@ func (p *pastNumbers) columns() (list []pastColumn) {
 	for _, c := range []pastColumn{
 		{"DEPTH", "depth", p.Depth, 1}, {"AT RISK!", "at risk", p.AtRisk, 1},
 		{"IN?", "published/s", p.Published, float64(p.Step)}, {"OUT?", "delivered/s", p.Delivered, float64(p.Step)},
-		{"EXPIRED", "expired", p.Expired, 1}, {"LATE!", "late", p.Late, 1}, {"LATENESS", "lateness p99, ms", p.Lateness, 1},
+		{"EXPIRED", "expired", p.Expired, 1}, {"MEANT?", "meant", p.Meant, 1}, {"LATE!", "late", p.Late, 1}, {"LATENESS", "lateness p99, ms", p.Lateness, 1},
 	} {
 		if c.of != nil {
 			list = append(list, c)

@@ -16,7 +16,6 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/cmd/internal/cli"
-	"curfew/monitor"
 	"curfew/monitor/incident"
 )
 
@@ -61,9 +60,9 @@ func number(v any) float64 {
 	return n
 }
 
-func standing(q map[string]any) *monitor.Standing {
-	f, _ := q["forecast"].(*monitor.Forecast)
-	return &monitor.Standing{Level: incident.Level(word(q["incident_level"])), Place: int(number(q["incident_place"])), Forecast: f, Lost: int64(number(q["lost_last_hour"])), Rescued: int64(number(q["dead_lettered_last_hour"]))}
+func standing(q map[string]any) *incident.Standing {
+	f, _ := q["forecast"].(*deadline.Forecast)
+	return &incident.Standing{Level: incident.Level(word(q["incident_level"])), Place: int(number(q["incident_place"])), Forecast: f, Lost: int64(number(q["lost_last_hour"])), Rescued: int64(number(q["dead_lettered_last_hour"]))}
 }
 
 func (q *queues) list() *cobra.Command {
@@ -76,7 +75,7 @@ func (q *queues) list() *cobra.Command {
 policy, or inferred. IN and OUT are messages a second, published and delivered. OLDEST is how long the oldest message has been there, P99 how long 99 in 100
 of those consumed in the last minutes waited. DEADLINES is how many ready messages have one, AT RISK how many of them nobody will have consumed by then, as
 things are, where that is a loss; both take a user who may see the status. LOST is how many expired in the last hour and are gone, TO DLQ how many were dead-lettered instead,
-both where an expiry is a loss. INCIDENT is the level of the incident that the queue is in; WAITING how many wait for their next try (see curfew retries).`,
+both where an expiry is a loss; MEANT is how many expired where it was none. INCIDENT is the level of the incident that the queue is in; WAITING how many wait for their next try (see curfew retries).`,
 		Example: `  curfew queue list --sort risk
   curfew queue list --purpose work --vhost shop`,
 		Args: cli.Exactly(0, "no arguments"),
@@ -102,7 +101,7 @@ both where an expiry is a loss. INCIDENT is the level of the incident that the q
 			list = slices.DeleteFunc(list, func(one map[string]any) bool { return purpose != "" && one["purpose"] != purpose })
 			forecasts := q.forecasts(cmd.Context())
 			for _, one := range list {
-				if f := forecasts[[2]string{cli.Text(one["vhost"]), cli.Text(one["name"])}]; f != nil {
+				if f := forecasts[incident.QueueName{VHost: cli.Text(one["vhost"]), Name: cli.Text(one["name"])}]; f != nil {
 					one["forecast"], one["deadlines"], one["at_risk"] = f, float64(f.Deadlines), float64(f.AtRisk)
 				} else if forecasts != nil {
 					one["deadlines"], one["at_risk"] = 0.0, 0.0
@@ -116,10 +115,10 @@ both where an expiry is a loss. INCIDENT is the level of the incident that the q
 					waiting = "-"
 				}
 				rows = append(rows, []string{cli.Text(one["vhost"]), cli.Text(one["name"]), cli.OrDash(word(one["purpose"])), cli.Text(one["messages_ready"]), cli.Text(one["messages_unacknowledged"]),
-					known(one["at_risk"]), known(one["lost_last_hour"]), known(one["dead_lettered_last_hour"]), span(one["oldest_message_age"]), rate(one, "publish_details"), rate(one, "deliver_get_details"), cli.OrDash(word(one["incident_level"])),
+					known(one["at_risk"]), known(one["lost_last_hour"]), known(one["dead_lettered_last_hour"]), known(one["meant_last_hour"]), span(one["oldest_message_age"]), rate(one, "publish_details"), rate(one, "deliver_get_details"), cli.OrDash(word(one["incident_level"])),
 					waiting, cli.Text(one["consumers"]), longest(one), known(one["deadlines"]), cli.Text(one["type"]), cli.Text(one["message_bytes"]), cli.Text(one["policy"])})
 			}
-			return q.Print(cmd.OutOrStdout(), list, []string{vhost, "QUEUE", "PURPOSE?", "READY", "UNACKED", "AT RISK!", "LOST!", "TO DLQ", "OLDEST?", "IN?", "OUT?", "INCIDENT?!", "WAITING?", "CONSUMERS?", "P99?", "DEADLINES?", "TYPE?", "BYTES?", "POLICY?"}, rows)
+			return q.Print(cmd.OutOrStdout(), list, []string{vhost, "QUEUE", "PURPOSE?", "READY", "UNACKED", "AT RISK!", "LOST!", "TO DLQ", "MEANT?", "OLDEST?", "IN?", "OUT?", "INCIDENT?!", "WAITING?", "CONSUMERS?", "P99?", "DEADLINES?", "TYPE?", "BYTES?", "POLICY?"}, rows)
 		},
 	}
 	cli.AllVHosts(c)
@@ -167,12 +166,12 @@ func rate(queue map[string]any, of string) string {
 
 // forecasts are those of the queues that have deadlines, by virtual host and name. nil: they are not known, since there is no monitor or the user
 // may not see them.
-func (q *queues) forecasts(ctx context.Context) map[[2]string]*monitor.Forecast {
-	var list []monitor.Forecast
+func (q *queues) forecasts(ctx context.Context) map[incident.QueueName]*deadline.Forecast {
+	var list []deadline.Forecast
 	if q.Call(ctx, http.MethodGet, cli.Path("curfew", "forecasts"), nil, &list) != nil {
 		return nil
 	}
-	return monitor.ByQueue(list)
+	return incident.ByQueue(list)
 }
 
 // queuedMessage is a message as the API returns it to a peek.

@@ -13,6 +13,7 @@ import (
 	"curfew/broker/operate/admin"
 	"curfew/broker/operate/messages"
 	"curfew/cmd/internal/cli"
+	"curfew/monitor/incident"
 )
 
 // queueSettings are the settings of a queue as the API shows them.
@@ -206,7 +207,7 @@ func (q *queues) ahead(ctx context.Context, name string) (rows [][]string) {
 		return rows
 	}
 	text := "no ready message has a deadline"
-	if f, ok := forecasts[[2]string{q.VHost, name}]; ok {
+	if f, ok := forecasts[incident.QueueName{VHost: q.VHost, Name: name}]; ok {
 		text = fmt.Sprintf("all %d that have a deadline will be consumed before it", f.Deadlines)
 		if n := f.AtRisk + f.AsMeant; n > 0 {
 			text = fmt.Sprintf("%d of %d that have a deadline %s, the first %s", n, f.Deadlines, map[bool]string{true: "at risk", false: "expire as meant"}[f.AtRisk > 0], cli.From(q.Now(), time.UnixMilli(f.FirstMiss)))

@@ -11,9 +11,9 @@ import (
 	g "maragu.dev/gomponents"
 
 	"curfew/broker/deadletters"
+	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
-	"curfew/monitor"
 )
 
 // The paths of forms that may be larger than others, and their sizes in bytes.
@@ -44,7 +44,7 @@ const longRequest = 30 * time.Minute
 // Pages of dead letters. All fields are required.
 type Pages struct {
 	Operations *operate.Operations
-	Forecasts  func() []monitor.Forecast // of the queues in which deadlines wait
+	Forecast   func(vhost, queue string) *deadline.Forecast // of a queue; nil: no deadlines wait there
 	Site       ui.Site
 	Log        *zap.Logger
 }

@@ -15,9 +15,9 @@ import (
 	h "maragu.dev/gomponents/html"
 
 	"curfew/broker/deadletters"
+	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
-	"curfew/monitor"
 )
 
 // dryRunTime bounds a dry run. For a queue that takes longer there is the command.
@@ -29,8 +29,8 @@ type plan struct {
 	Order operate.ReplayRequest
 	Form  *ui.Form
 	Run   deadletters.Replay
-	// Forecasts are those of the queues in which deadlines wait.
-	Forecasts map[[2]string]*monitor.Forecast
+	// Forecast is that of a queue; nil: no deadlines wait there.
+	Forecast func(vhost, queue string) *deadline.Forecast
 }
 
 // replay makes a dry run and shows its result, or starts the replay if it is confirmed.
@@ -61,7 +61,7 @@ func (d Pages) replay(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		d.Site.Refuse(w, r, err)
 	case !confirmed:
 		p.Run, p.Order.Options = run, run.Options
-		p.Forecasts = monitor.ByQueue(d.Forecasts())
+		p.Forecast = d.Forecast
 		d.Site.Show(w, r, http.StatusOK, v, "/replay", p)
 	default:
 		http.Redirect(w, r, runsPath, http.StatusSeeOther)
@@ -159,7 +159,7 @@ func (p *plan) warnings() (list []string) {
 
 // likely estimates whether the messages for a queue will be consumed in time if its consumers keep their rate.
 func (p *plan) likely(t *deadletters.Target) string {
-	f := p.Forecasts[[2]string{p.Queue.VHost, t.Queue}]
+	f := p.Forecast(p.Queue.VHost, t.Queue)
 	if f == nil || f.Ready == 0 {
 		return ""
 	}

@@ -7,9 +7,10 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
+	"curfew/broker/deadline"
 	"curfew/broker/operate/messages"
 	"curfew/cmd/internal/dashboard/internal/ui"
-	"curfew/monitor"
+	"curfew/monitor/incident"
 )
 
 const (
@@ -43,8 +44,8 @@ type deadlinesPage struct {
 // queueDeadlines are the deadlines of a queue.
 type queueDeadlines struct {
 	messages.QueueDeadlines
-	Forecast *monitor.Forecast // nil: none
-	Only     string            // URL with this queue alone
+	Forecast *deadline.Forecast // nil: none
+	Only     string             // URL with this queue alone
 }
 
 func (d *Pages) deadlines(r *http.Request, v ui.Visitor) (ui.View, error) {
@@ -61,13 +62,10 @@ func (d *Pages) deadlines(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	var forecasts map[[2]string]*monitor.Forecast
-	if d.Monitor != nil {
-		forecasts = monitor.ByQueue(d.Monitor.Forecasts())
-	}
+	forecasts := incident.ByQueue(d.Incidents.View().Forecasts)
 	p.Total, p.List, p.MoreQueues = page.Total, page.Items, max(len(page.Queues)-queueRows, 0)
 	for _, one := range page.Queues[:len(page.Queues)-p.MoreQueues] {
-		p.Queues = append(p.Queues, queueDeadlines{one, forecasts[[2]string{one.VHost, one.Queue}], ui.With(deadlinesPath, q, "vhost", one.VHost, "queue", one.Queue)})
+		p.Queues = append(p.Queues, queueDeadlines{one, forecasts[incident.QueueName{VHost: one.VHost, Name: one.Queue}], ui.With(deadlinesPath, q, "vhost", one.VHost, "queue", one.Queue)})
 	}
 	return p, nil
 }
@@ -122,7 +120,7 @@ func (p *deadlinesPage) queue(q queueDeadlines) g.Node {
 }
 
 // forecastOf shows what will become of a queue's messages.
-func forecastOf(f *monitor.Forecast) g.Node {
+func forecastOf(f *deadline.Forecast) g.Node {
 	switch {
 	case f == nil || f.AtRisk+f.AsMeant == 0:
 		return ui.Class("good", g.Text("consumed in time"))

@@ -10,7 +10,6 @@ import (
 
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
-	"curfew/monitor"
 	"curfew/monitor/incident"
 )
 
@@ -73,19 +72,19 @@ type fleet struct {
 }
 
 // newFleet makes the grid of the queues.
-func newFleet(queues []*operate.Queue, forecasts map[[2]string]*monitor.Forecast, seen *incident.View, rates *operate.Rates) *fleet {
-	f := &fleet{Hidden: max(len(queues)-fleetCells, 0)}
+func newFleet(queues []*operate.Queue, seen *incident.View, rates *operate.Rates) *fleet {
+	f, forecasts := &fleet{Hidden: max(len(queues)-fleetCells, 0)}, incident.ByQueue(seen.Forecasts)
 	all := make([]fleetQueue, len(queues))
 	for i, q := range queues {
-		one := &all[i]
+		one, name := &all[i], incident.QueueName{VHost: q.VHost, Name: q.Name}
 		one.Queue, one.Losses = q, q.LossesIn(seen.Hour)
-		if f := forecasts[[2]string{q.VHost, q.Name}]; f != nil {
+		if f := forecasts[name]; f != nil {
 			one.atRisk = f.AtRisk
 		}
 		in, out := rates.Flow(q)
 		one.in, one.out, one.measured = in.PerSecond, out.PerSecond, in.Known
 		f.Measured = f.Measured || in.Known
-		concern := seen.Queues[incident.QueueName{VHost: q.VHost, Name: q.Name}]
+		concern := seen.Queues[name]
 		one.state, one.place = one.judge(concern.Level), concern.Place
 		f.Of[one.state]++
 	}
@@ -179,7 +178,7 @@ func (o *overview) fleet() g.Node {
 		ui.Facts(
 			g.If(f.Worst.VHost != "", ui.Fact("Worst virtual host", f.Worst.draw())),
 			ui.Fact("Broken now", named(f.Broken, func(q *fleetQueue) string { return states[q.state].means }), more(f.Of[warned]+f.Of[broken]-len(f.Broken))),
-			ui.Fact("Lost most, last hour", unknown(o.ExpiredToday >= 0, named(f.Losing, func(q *fleetQueue) string { return ui.Losses(q.Losses) }), "–")),
+			ui.Fact("Lost most, last hour", unknown(o.Today.Expired >= 0, named(f.Losing, func(q *fleetQueue) string { return ui.Losses(q.Losses) }), "–")),
 			ui.Fact("Most traffic", unknown(o.Published.Known, named(f.Traffic, (*fleetQueue).flow), measuring))),
 		g.Map(f.Groups, fleetGroup),
 		f.legend(),

@@ -10,7 +10,6 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/broker/operate"
-	"curfew/monitor"
 	"curfew/monitor/incident"
 )
 
@@ -33,10 +32,11 @@ func TestFleetHasTheWorstOfEachQueue(t *testing.T) {
 	queues := []*operate.Queue{
 		queueOf(1, "b", "stuck"), queueOf(2, "b", "late"), queueOf(3, "a", "losing"), queueOf(4, "a", "risky"), queueOf(5, "a", "idle"), retry,
 	}
-	f := newFleet(queues, map[[2]string]*monitor.Forecast{{"a", "risky"}: {AtRisk: 7}, {"a", "retry"}: {AsMeant: 9}, {"a", "losing"}: {AtRisk: 1}},
+	f := newFleet(queues,
 		&incident.View{
-			Queues: map[incident.QueueName]incident.Concern{{VHost: "b", Name: "stuck"}: {Level: incident.Critical}, {VHost: "b", Name: "late"}: {Level: incident.Warning}, {VHost: "a", Name: "idle"}: {Level: incident.Info}},
-			Hour:   deadline.Hour{{"b", "stuck"}: {Expired: 3, Dropped: 3}, {"a", "losing"}: {Expired: 40, Dropped: 40}},
+			Forecasts: []deadline.Forecast{{VHost: "a", Queue: "risky", AtRisk: 7}, {VHost: "a", Queue: "retry", AsMeant: 9}, {VHost: "a", Queue: "losing", AtRisk: 1}},
+			Queues:    map[incident.QueueName]incident.Concern{{VHost: "b", Name: "stuck"}: {Level: incident.Critical}, {VHost: "b", Name: "late"}: {Level: incident.Warning}, {VHost: "a", Name: "idle"}: {Level: incident.Info}},
+			Hour:      deadline.Hour{{"b", "stuck"}: {Expired: 3, Dropped: 3}, {"a", "losing"}: {Expired: 40, Dropped: 40}},
 		}, &operate.Rates{})
 	var groups []string
 	for _, group := range f.Groups {
@@ -69,7 +69,7 @@ func TestFleetHasTheWorstOfEachQueue(t *testing.T) {
 func TestWorstHost(t *testing.T) {
 	seen := lost("b", "gone", 1)
 	seen.Hour[[2]string{"a", "saved"}] = deadline.Toll{Expired: 900}
-	f := newFleet([]*operate.Queue{queueOf(1, "a", "saved"), queueOf(2, "b", "gone")}, nil, seen, &operate.Rates{})
+	f := newFleet([]*operate.Queue{queueOf(1, "a", "saved"), queueOf(2, "b", "gone")}, seen, &operate.Rates{})
 	require.Equal(t, "b", f.Worst.VHost)
 	require.Equal(t, []string{"gone", "saved"}, names(f.Losing))
 	require.Equal(t, "without traffic", states[f.Groups[0][0].state].means, "nothing was lost there")
@@ -80,7 +80,7 @@ func TestWorstHost(t *testing.T) {
 func TestALossIsWorseThanWarnings(t *testing.T) {
 	seen := lost("b", "gone", 1)
 	seen.Queues = map[incident.QueueName]incident.Concern{{VHost: "a", Name: "warned"}: {Level: incident.Warning}}
-	f := newFleet([]*operate.Queue{queueOf(1, "a", "warned"), queueOf(2, "b", "gone")}, nil, seen, &operate.Rates{})
+	f := newFleet([]*operate.Queue{queueOf(1, "a", "warned"), queueOf(2, "b", "gone")}, seen, &operate.Rates{})
 	require.Equal(t, "b", f.Worst.VHost)
 }
 
@@ -100,7 +100,7 @@ func TestFleetOfManyQueues(t *testing.T) {
 		q.Purpose, seen.Hour[[2]string{q.VHost, q.Name}] = deadline.Work, deadline.Toll{Expired: int64(i + 1), Dropped: int64(i + 1)}
 	}
 	shown := func() (list []string) {
-		for _, group := range newFleet(queues, nil, seen, &operate.Rates{}).Groups {
+		for _, group := range newFleet(queues, seen, &operate.Rates{}).Groups {
 			list = append(list, names(group)...)
 		}
 		return list
@@ -110,11 +110,11 @@ func TestFleetOfManyQueues(t *testing.T) {
 	require.Contains(t, before, queues[800].Name)
 	slices.Reverse(queues)
 	require.Equal(t, before, shown())
-	f := newFleet(queues, nil, seen, &operate.Rates{})
+	f := newFleet(queues, seen, &operate.Rates{})
 	require.Equal(t, 3, f.Of[lossy])
 	require.Equal(t, 1_200, f.Of[idle])
 	var page strings.Builder
-	require.NoError(t, (&overview{Fleet: f, ExpiredToday: 6}).fleet().Render(&page))
+	require.NoError(t, (&overview{Fleet: f, Today: deadline.Toll{Expired: 6}}).fleet().Render(&page))
 	require.Contains(t, page.String(), "These are the worst 1,000. 203 queues more are not shown.")
 	require.Contains(t, page.String(), `queue-800</a> <span class="faint">v0</span> <b>3 lost</b>`)
 	require.Equal(t, fleetCells, strings.Count(page.String(), " title="))
@@ -135,13 +135,13 @@ func manyQueues(n int) (list []*operate.Queue) {
 // BenchmarkFleet is what 50,000 queues cost each look at the overview.
 func BenchmarkFleet(b *testing.B) {
 	queues := manyQueues(50_000)
-	risks, seen := map[[2]string]*monitor.Forecast{}, lost("", "", 0)
+	seen := lost("", "", 0)
 	for i, q := range queues {
 		seen.Hour[[2]string{q.VHost, q.Name}] = deadline.Toll{Expired: int64(i % 100), Dropped: int64(i % 100)}
-		risks[[2]string{q.VHost, q.Name}] = &monitor.Forecast{AtRisk: i % 7}
+		seen.Forecasts = append(seen.Forecasts, deadline.Forecast{VHost: q.VHost, Queue: q.Name, AtRisk: i % 7})
 	}
 	for b.Loop() {
-		f := newFleet(queues, risks, seen, &operate.Rates{})
+		f := newFleet(queues, seen, &operate.Rates{})
 		if err := (&overview{Fleet: f}).fleet().Render(&strings.Builder{}); err != nil {
 			b.Fatal(err)
 		}

@@ -47,13 +47,13 @@ type overview struct {
 	History         *Trends
 	Histogram       *histogram
 	Late, Latest    string // 99 in 100 since the start were not later than this, and none than that; "": not known
-	Forecasts       []monitor.Forecast
+	Forecasts       []deadline.Forecast
 	MoreForecasts   int
-	AtRisk, AsMeant int               // messages that will expire: where that is a loss, and where it is none
-	NearlyDue       bool              // some of those at risk are
-	Next            *monitor.Forecast // of the queue that will be the next to lose messages, of those that lose none already; nil: none will
-	Losses          operate.Losses    // in the last hour
-	ExpiredToday    int64             // in the last day; negative: not known
+	AtRisk, AsMeant int                // messages that will expire: where that is a loss, and where it is none
+	NearlyDue       bool               // some of those at risk are
+	Next            *deadline.Forecast // of the queue that will be the next to lose messages, of those that lose none already; nil: none will
+	Losses          operate.Losses     // in the last hour
+	Today           deadline.Toll      // what expired in the last day; Expired is negative if that is not known
 	RecentExpiries  []monitor.RecentExpiry
 	fates           map[[2]string]string        // of messages that expire, by queue: dead-letter or park; "": they are lost
 	losing          map[incident.QueueName]bool // queues in incidents that cost messages now
@@ -68,7 +68,6 @@ type overview struct {
 type Monitor interface {
 	ui.Pending
 	Health() monitor.Health
-	Forecasts() []monitor.Forecast
 	Lateness() monitor.Lateness
 	LatenessWithin(span time.Duration) monitor.Lateness
 	RecentExpiries() []monitor.RecentExpiry
@@ -99,7 +98,7 @@ func (d *Pages) Group() ui.Group {
 }
 
 func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
-	o := &overview{State: d.State(), Watched: d.Monitor != nil, Audited: d.Audited, ExpiredToday: -1}
+	o := &overview{State: d.State(), Watched: d.Monitor != nil, Audited: d.Audited, Today: deadline.Toll{Expired: -1}}
 	seen := d.Incidents.View()
 	queues, err := o.count(r.Context(), d.Operations, v, seen.Hour)
 	if err != nil {
@@ -117,7 +116,7 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 		}
 	}
 	if d.History != nil {
-		o.ExpiredToday, o.Changed = d.History.ExpiredInADay(), d.History.Changes(changedFor, overviewChanges, affected)
+		o.Today, o.Changed = d.History.ExpiredInADay(), d.History.Changes(changedFor, overviewChanges, affected)
 	}
 	o.Verdict = incident.VerdictOf(o.Incidents)
 	for _, i := range seen.Over {
@@ -125,17 +124,15 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 			o.Over = append(o.Over, i)
 		}
 	}
-	var all []monitor.Forecast
 	if d.Monitor != nil {
-		all = d.Monitor.Forecasts()
-		o.watch(d.Monitor, all, r.URL.Query())
+		o.watch(d.Monitor, seen.Forecasts, r.URL.Query())
 		if d.Operations != nil {
 			o.Timeline.Link = deadlinesURL
 		}
 	}
 	o.Remote = d.Remote
 	if len(queues) > 0 {
-		o.Fleet = newFleet(queues, monitor.ByQueue(all), seen, d.Operations.Rates)
+		o.Fleet = newFleet(queues, seen, d.Operations.Rates)
 	}
 	o.History = NewTrends(d.History, "/", r.URL.Query(), "", "")
 	return o, nil
@@ -178,7 +175,7 @@ func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visit
 }
 
 // watch adds what the monitor knows.
-func (o *overview) watch(m Monitor, all []monitor.Forecast, q url.Values) {
+func (o *overview) watch(m Monitor, all []deadline.Forecast, q url.Values) {
 	o.Health = m.Health()
 	o.Timeline = newTimeline(m, o.NowMillis, o.Health.Pending, q)
 	o.Histogram = lateness(m, q)
@@ -209,7 +206,7 @@ func (o *overview) watch(m Monitor, all []monitor.Forecast, q url.Values) {
 }
 
 // before says that the loss of a is to be told rather than that of b: what is gone for good before what is dead-lettered, then what comes first.
-func (o *overview) before(a, b *monitor.Forecast) bool {
+func (o *overview) before(a, b *deadline.Forecast) bool {
 	lostA, lostB := o.fates[[2]string{a.VHost, a.Queue}] == "", o.fates[[2]string{b.VHost, b.Queue}] == ""
 	return lostA && !lostB || lostA == lostB && a.FirstMiss < b.FirstMiss
 }

@@ -8,6 +8,7 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
+	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
 	"curfew/monitor"
@@ -123,8 +124,8 @@ func (o *overview) since(i *incident.Incident) string {
 
 func (o *overview) figures() g.Node {
 	today := "–"
-	if o.ExpiredToday >= 0 {
-		today = ui.Number(o.ExpiredToday)
+	if o.Today.Expired >= 0 {
+		today = ui.Number(o.Today.Expired)
 	}
 	return ui.Figures(
 		ui.Figure("Deadlines ahead", g.Text(ui.Number(o.Health.Pending))),
@@ -133,7 +134,8 @@ func (o *overview) figures() g.Node {
 		ui.Figure("Lateness, p99", g.Text(cmp.Or(o.Late, "–"))),
 		ui.Figure("Lateness, max", h.Title("since the start, no message left its queue later after its deadline"), g.Text(cmp.Or(o.Latest, "–"))),
 		g.If(!o.Remote, ui.Figure("Lost, last hour", ui.Lost(o.Losses))),
-		ui.Figure("Expired, 24 h", h.Title("messages of all queues, in the last 24 hours, also those that are meant to expire"), g.Text(today)),
+		ui.Figure("Expired, 24 h", h.Title("messages of all queues, in the last 24 hours, by what their queue was for then"), g.Text(today),
+			g.If(o.Today.Meant > 0, h.Div(ui.Faint(ui.Number(o.Today.Meant)+" of them meant")))),
 		g.If(!o.Remote, g.Group{
 			ui.Figure("Ready", g.Text(ui.Number(o.Ready))),
 			ui.Figure("Unacked", g.Text(ui.Number(o.Unacked))),
@@ -153,11 +155,11 @@ func (o *overview) forecasts() g.Node {
 		return ui.Card("forecast", "Forecast by queue", more, ui.Empty(g.Text("No messages with deadlines wait in any queue.")))
 	}
 	return ui.Card("forecast", "Forecast by queue", more, ui.Table([]string{"Queue", "#Deadlines", "#Drain /s", "#At risk", "#First expires"},
-		g.Map(o.Forecasts, func(f monitor.Forecast) g.Node { return o.forecast(&f) })),
+		g.Map(o.Forecasts, func(f deadline.Forecast) g.Node { return o.forecast(&f) })),
 		g.If(o.NearlyDue, h.P(h.Class("note"), ui.Class("bad", g.Text("Red")), g.Text(": nearly due. Half the lifetime of the first message to expire has passed."))))
 }
 
-func (o *overview) forecast(f *monitor.Forecast) g.Node {
+func (o *overview) forecast(f *deadline.Forecast) g.Node {
 	first := ui.Faint("none")
 	if f.FirstMiss != 0 {
 		first = g.Text(ui.Until(f.FirstMiss, o.NowMillis))

@@ -4,12 +4,12 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
+	"curfew/broker/deadline"
 	"curfew/broker/operate"
-	"curfew/monitor"
 )
 
 // Deadlines is the number of deadlines in a forecast; nil for none.
-func Deadlines(f *monitor.Forecast) g.Node {
+func Deadlines(f *deadline.Forecast) g.Node {
 	switch {
 	case f == nil || f.Deadlines == 0:
 		return Faint("0")
@@ -20,7 +20,7 @@ func Deadlines(f *monitor.Forecast) g.Node {
 }
 
 // AtRisk is how many messages of a forecast are at risk, and how many expire as meant; nil for none.
-func AtRisk(f *monitor.Forecast) g.Node {
+func AtRisk(f *deadline.Forecast) g.Node {
 	if f == nil || f.AtRisk+f.AsMeant == 0 {
 		return Faint("0")
 	}
@@ -42,10 +42,12 @@ func RiskClass(nearly bool) string {
 	return "warn"
 }
 
-// Lost is how many messages expired in the last hour and are gone, and how many were dead-lettered or parked, or a dash where an expiry is no loss.
+// Lost is how many messages expired in the last hour and are gone, and how many were dead-lettered or parked, or a dash where an expiry is no loss,
+// and how many expired as meant.
 func Lost(l operate.Losses) g.Node {
+	meant := g.Iff(l.Meant > 0, func() g.Node { return h.Div(Faint(Number(l.Meant) + " as meant")) })
 	if l.Lost < 0 {
-		return Faint("–")
+		return g.Group{Faint("–"), meant}
 	}
 	gone, class := Faint("0"), "faint"
 	if l.Lost > 0 {
@@ -55,5 +57,5 @@ func Lost(l operate.Losses) g.Node {
 		class = "warn"
 	}
 	l.Lost = 0
-	return g.Group{gone, g.If(l.Rescued > 0, h.Div(Class(class, g.Text(Losses(l)))))}
+	return g.Group{gone, g.If(l.Rescued > 0, h.Div(Class(class, g.Text(Losses(l))))), meant}
 }
