@@ -146,7 +146,7 @@ const layout = `(() => {
 	return wrong.slice(0, 5).join('\n');
 })()`
 
-// TestEveryPageEverywhere opens each page on a phone, a desk and a wide screen, light and dark, as an administrator, as
+// TestEveryPageEverywhere opens each page on a phone, in half a window, on a desk and a wide screen, light and dark, as an administrator, as
 // somebody who monitors and may read, and as somebody who only monitors. No page is wider than its window, no line ends within a word that fits, nothing stands upon something else, the
 // console is quiet, and each page shows what it is for, or says why not. No link leads to a page that the table does not have. Of what an administrator
 // sees with scripts, axe-core says on a phone and on a desk, light and dark, that it is accessible.
@@ -248,7 +248,7 @@ func (b *browser) everywhere(who, path, shows string) {
 	if !strings.Contains(text, shows) && (who == "guest" || !refused) {
 		b.Errorf("%s as %s does not show %q:\n%s", path, who, shows, text)
 	}
-	widths := []int64{390, 1400, 2560}
+	widths := []int64{390, 900, 1400, 2560}
 	if refused && who != "guest" { // a refusal stands alone, and looks the same everywhere
 		widths = widths[:1]
 	}

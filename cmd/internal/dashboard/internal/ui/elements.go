@@ -21,9 +21,15 @@ import (
 var wordEnds = regexp.MustCompile(`([._/:-]+)([^\d\s._/:-])`)
 
 // Name shows a name that a user chose. A line ends after one of its marks, and within a word only if that alone is too wide.
-func Name(text string) g.Node {
+func Name(text string) g.Node { return breaking(Visible(text)) }
+
+// breaking is a text in which a line may end after the marks of a name.
+func breaking(text string) g.Node {
+	if !wordEnds.MatchString(text) {
+		return g.Text(text)
+	}
 	var words g.Group
-	for _, word := range strings.Split(wordEnds.ReplaceAllString(Visible(text), "$1\n$2"), "\n") {
+	for _, word := range strings.Split(wordEnds.ReplaceAllString(text, "$1\n$2"), "\n") {
 		words = append(words, g.Text(word), h.Wbr())
 	}
 	return words[:len(words)-1]
@@ -73,8 +79,8 @@ func Class(name string, children ...g.Node) g.Node {
 	return h.Span(slices.Insert(children, 0, h.Class(name))...)
 }
 
-func Faint(text string) g.Node { return Class("faint", g.Text(text)) }
-func Bold(text string) g.Node  { return h.B(g.Text(text)) }
+func Faint(text string) g.Node { return Class("faint", breaking(text)) }
+func Bold(text string) g.Node  { return h.B(breaking(text)) }
 
 // Code is a piece of code. A command has a button beside it that copies it.
 func Code(text string) g.Node {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	g "maragu.dev/gomponents"
 )
 
 func TestNumbersAndTimes(t *testing.T) {
@@ -67,4 +68,7 @@ func TestLinesEndBetweenTheWordsOfNames(t *testing.T) {
 		require.NoError(t, Name(name).Render(&out))
 		require.Equal(t, want, out.String())
 	}
+	var out strings.Builder
+	require.NoError(t, g.Group{Faint("at orders.eu"), Bold("x/y"), Faint("")}.Render(&out))
+	require.Equal(t, `<span class="faint">at orders.<wbr>eu</span><b>x/<wbr>y</b><span class="faint"></span>`, out.String())
 }
