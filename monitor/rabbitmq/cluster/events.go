@@ -130,7 +130,7 @@ func subscribe(conn *amqp091.Connection) (<-chan amqp091.Delivery, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := ch.QueueDeclare(TapName("events"), false, true, true, false, amqp091.Table{"x-max-length": eventBacklog})
+	q, err := ch.QueueDeclare(TapName("events"), false, true, true, false, amqp091.Table{"x-max-length": eventBacklog, "x-dead-letter-exchange": TapPrefix + "none"})
 	for _, key := range []string{"consumer.created", "queue.*", "binding.*", "policy.*", "parameter.*"} {
 		if err == nil {
 			err = ch.QueueBind(q.Name, key, eventExchange, false, nil)

@@ -47,7 +47,8 @@ func (t *tap) bind(bindings []cluster.Binding) (err error) {
 		return err
 	}
 	_, err = t.ch.QueueDeclare(t.name, false, true, true, false, amqp091.Table{
-		"x-max-length": tapLength, "x-overflow": "drop-head", "x-message-ttl": tapAge.Milliseconds()})
+		"x-max-length": tapLength, "x-overflow": "drop-head", "x-message-ttl": tapAge.Milliseconds(),
+		"x-dead-letter-exchange": cluster.TapPrefix + "none"}) // there is none: copies reach no application, whatever a policy for all queues says
 	if err != nil {
 		return err
 	}
