@@ -77,7 +77,7 @@ func lookFor(ctx context.Context, c *cluster.Cluster, w cluster.Watch) (*observe
 	}
 	v := &observe.View{Inventory: i, Observed: map[string]bool{}}
 	for _, q := range i.Queues {
-		_, v.Observed[q.Name] = w.Rule(i.VHost, q.VHost, q.Name)
+		_, v.Observed[q.Name] = w.Rule(i.VHost, q.Name)
 	}
 	v.Exchanges, v.Bindings, v.Unknown = c.Topology(ctx)
 	return v, nil

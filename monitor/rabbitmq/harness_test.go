@@ -112,7 +112,7 @@ func (r *fakeRabbitMQ) set(kind cluster.EventKind, change func(queues map[string
 func (r *fakeRabbitMQ) declare(names ...string) {
 	r.set(cluster.QueueCreated, func(queues map[string]cluster.Queue) {
 		for _, name := range names {
-			queues[name] = cluster.Queue{VHost: "shop", Name: name, Type: queuefacts.Quorum, Durable: true, State: "running",
+			queues[name] = cluster.Queue{Name: name, Type: queuefacts.Quorum, Durable: true, State: "running",
 				Arguments: map[string]any{"x-dead-letter-exchange": "dlx"}}
 		}
 	})

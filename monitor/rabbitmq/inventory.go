@@ -157,7 +157,7 @@ func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup, x *t
 	found := make(map[string]bool)
 	for at := range p.inventory.Queues {
 		q := &p.inventory.Queues[at]
-		rule, watched := p.watch.Rule(p.vhost(), q.VHost, q.Name)
+		rule, watched := p.rule(q.Name)
 		if !watched || !rule.Mode.Holds() {
 			continue
 		}

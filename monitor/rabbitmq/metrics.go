@@ -125,7 +125,7 @@ func (p *Primary) collectQueues(gauge func(d *prometheus.Desc, value float64, la
 		if q.Here || !q.running && observes {
 			states[[2]string{q.Mode, q.State}]++
 		}
-		if rule, _ := p.watch.Rule(s.VHost, q.VHost, q.Queue); rule.ExpiryIntended() {
+		if rule, _ := p.rule(q.Queue); rule.ExpiryIntended() {
 			intended[p.counts.label(q.Queue)] = true
 		}
 		if q.Code != "" {

@@ -95,7 +95,7 @@ func (w *watch) topologyFor(ctx context.Context, i *cluster.Inventory) *topology
 	p := w.p
 	observer, _ := w.now()
 	needed := observer != nil || slices.ContainsFunc(i.Queues, func(q cluster.Queue) bool {
-		rule, watched := p.watch.Rule(p.vhost(), q.VHost, q.Name)
+		rule, watched := p.rule(q.Name)
 		_, limited := q.TTLMillis()
 		return watched && rule.Mode == cluster.Keep && limited
 	})
@@ -123,7 +123,7 @@ func (w *watch) show(i *cluster.Inventory, x *topology) {
 	defer p.mu.Unlock()
 	for at := range i.Queues {
 		q := &i.Queues[at]
-		if rule, watched := p.watch.Rule(p.vhost(), q.VHost, q.Name); watched && rule.Mode != cluster.Off {
+		if rule, watched := p.rule(q.Name); watched && rule.Mode != cluster.Off {
 			k := p.queues[q.Name]
 			v.Observed[q.Name] = k == nil || k.decision.Verdict != cluster.Kept || p.group.isPaused()
 		}
@@ -140,7 +140,7 @@ func (w *watch) expired(batch []deadline.Expiry, numbers uint64) {
 	ahead := p.ClockOffset() // the observer goes by the wall clock
 	for i := range batch {
 		e := &batch[i]
-		rule, _ := p.watch.Rule(p.vhost(), e.VHost, e.Queue)
+		rule, _ := p.rule(e.Queue)
 		e.Intended = rule.ExpiryIntended()
 		e.Ref.Queue += numbers
 		e.Ref.Deadline, e.Arrived, e.ClockAhead = e.Ref.Deadline.Add(ahead), e.Arrived.Add(ahead), ahead
@@ -156,7 +156,7 @@ func (p *Primary) Survey(samples int, fn func(*deadline.Survey)) {
 	}
 	ahead := p.ClockOffset()
 	o.Survey(samples, func(s *deadline.Survey) {
-		if rule, _ := p.watch.Rule(p.vhost(), s.VHost, s.Name); rule.ExpiryIntended() {
+		if rule, _ := p.rule(s.Name); rule.ExpiryIntended() {
 			return // nothing is at risk
 		}
 		s.Queue += numbers

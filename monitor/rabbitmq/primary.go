@@ -155,6 +155,9 @@ func newPrimary(o Options, rabbitmq source) *Primary {
 
 func (p *Primary) vhost() string { return p.rabbitmq.Address().VHost() }
 
+// rule finds the rule for a queue; false: it is not watched.
+func (p *Primary) rule(queue string) (cluster.Rule, bool) { return p.watch.Rule(p.vhost(), queue) }
+
 // Run keeps and observes until ctx ends; then keepers give everything back in order. It returns nil when everything it
 // started has ended.
 func (p *Primary) Run(ctx context.Context) error {

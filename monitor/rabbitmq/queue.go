@@ -168,7 +168,7 @@ func (q *queue) newKeeper() (queueKeeper, error) {
 	}
 	o.Exchange, o.Bound, o.Cancel, o.User, o.Aside = q.rule.ExchangeOf(q.name), q.p.rabbitmq.Bound, q.rule.Cancel, q.p.rabbitmq.Address().User(), q.asideSince
 	o.IsDelay = func(name string) bool {
-		r, watched := q.p.watch.Rule(q.p.vhost(), q.p.vhost(), name)
+		r, watched := q.p.rule(name)
 		return watched && r.Mode == cluster.Delay
 	}
 	return q.p.newDelay(o)

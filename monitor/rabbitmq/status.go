@@ -140,7 +140,7 @@ func (p *Primary) rowsLocked() (rows []Queue) {
 	}
 	for at := range p.inventory.Queues {
 		q := &p.inventory.Queues[at]
-		if rule, watched := p.watch.Rule(p.vhost(), q.VHost, q.Name); watched {
+		if rule, watched := p.rule(q.Name); watched {
 			rows = append(rows, p.rowLocked(q, rule, observed[q.Name]))
 		}
 	}
@@ -149,7 +149,7 @@ func (p *Primary) rowsLocked() (rows []Queue) {
 }
 
 func (p *Primary) rowLocked(q *cluster.Queue, rule cluster.Rule, observed *observe.State) Queue {
-	row := Queue{VHost: q.VHost, Queue: q.Name, Type: string(q.Type), Mode: rule.Mode.String(), State: "observed", Observed: observed}
+	row := Queue{VHost: p.vhost(), Queue: q.Name, Type: string(q.Type), Mode: rule.Mode.String(), State: "observed", Observed: observed}
 	if observed != nil {
 		row.Reason = observed.Reason
 	}

@@ -20,7 +20,7 @@ func TestDecide(t *testing.T) {
 	vouched.Assume, large.Budget.Messages = queuefacts.Quorum, maxQuorum
 	type args = map[string]any
 	queue := func(kind queuefacts.Type, change func(*Queue)) Queue {
-		q := Queue{VHost: "/", Name: "q", Type: kind, Durable: true, State: "running"}
+		q := Queue{Name: "q", Type: kind, Durable: true, State: "running"}
 		if change != nil {
 			change(&q)
 		}

@@ -138,7 +138,7 @@ func (c *Cluster) askAPI(ctx context.Context) (*Inventory, error) {
 	i.Server.Product = cmp.Or(i.Server.Product, "RabbitMQ") // it says so from 3.8 on
 	for _, l := range listed {
 		autoDelete, _ := l.AutoDelete.(bool)
-		i.Queues = append(i.Queues, Queue{VHost: c.address.vhost, Name: l.Name, Type: l.Type, Durable: l.Durable, AutoDelete: autoDelete,
+		i.Queues = append(i.Queues, Queue{Name: l.Name, Type: l.Type, Durable: l.Durable, AutoDelete: autoDelete,
 			Exclusive: l.Exclusive, State: l.State, Arguments: l.Arguments, Ready: l.Ready, Unacked: l.Unacked, Delayed: max(-1, l.Messages-l.Ready-l.Unacked),
 			Unknown: UnknownPolicy | UnknownGets | UnknownConsumers})
 	}
@@ -285,7 +285,7 @@ func (c *Cluster) declarePassively(ctx context.Context, names []string, why stri
 		if err != nil {
 			return nil, fmt.Errorf("ask for queue %s: %w", name, err)
 		}
-		q := Queue{VHost: c.address.vhost, Name: name, Unknown: UnknownArguments | UnknownPolicy | UnknownGets | UnknownUnacked | UnknownConsumers}
+		q := Queue{Name: name, Unknown: UnknownArguments | UnknownPolicy | UnknownGets | UnknownUnacked | UnknownConsumers}
 		found, err := ch.QueueDeclarePassive(name, false, false, false, false, nil)
 		refused, _ := errors.AsType[*amqp091.Error](err)
 		switch {

@@ -11,7 +11,7 @@ import (
 
 // Queue is what is known of one queue.
 type Queue struct {
-	VHost, Name                    string
+	Name                           string
 	Type                           queuefacts.Type
 	Durable, AutoDelete, Exclusive bool
 	// State is "running", or something else that RabbitMQ says: "down", "minority". Empty: unknown.

@@ -213,17 +213,15 @@ func checkPattern(pattern string) error {
 	return nil
 }
 
-// Rule finds the rule for a queue in the virtual host that the address names (home) or in
-// another. False: the queue is not watched.
-func (w Watch) Rule(home, vhost, queue string) (Rule, bool) {
+// Rule finds the rule for a queue in the virtual host that the address names. False: the
+// queue is not watched.
+func (w Watch) Rule(vhost, queue string) (Rule, bool) {
 	if strings.HasPrefix(queue, NamePrefix) {
 		return Rule{}, false
 	}
 	for _, r := range w {
-		if r.VHost == vhost || r.VHost == "" && vhost == home {
-			if glob(r.Pattern, queue) {
-				return r, r.Mode != Off
-			}
+		if (r.VHost == "" || r.VHost == vhost) && glob(r.Pattern, queue) {
+			return r, r.Mode != Off
 		}
 	}
 	return Rule{}, false

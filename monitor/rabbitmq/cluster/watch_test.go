@@ -19,17 +19,15 @@ func TestParseWatch(t *testing.T) {
 	w, err := ParseWatch("off:retry-test, keep:retry-*,audit ,observe:*")
 	require.NoError(t, err)
 	for queue, want := range map[string]Mode{"retry-1": Keep, "retry-": Keep, "audit": Observe, "orders": Observe} {
-		r, ok := w.Rule("/", "/", queue)
+		r, ok := w.Rule("/", queue)
 		require.True(t, ok, queue)
 		require.Equal(t, want, r.Mode, queue)
 		require.Equal(t, defaultBudget(), r.Budget)
 	}
 	for _, queue := range []string{"retry-test", "curfew.tap.x"} {
-		_, ok := w.Rule("/", "/", queue)
+		_, ok := w.Rule("/", queue)
 		require.False(t, ok, queue)
 	}
-	_, ok := w.Rule("/", "shop", "orders")
-	require.False(t, ok, "another virtual host")
 	names, patterns := w.Names()
 	require.Equal(t, []string{"audit"}, names)
 	require.Equal(t, []string{"retry-*", "*"}, patterns)
@@ -76,8 +74,10 @@ queues:
 		{VHost: "shop", Pattern: "retry-*", Mode: Keep, Budget: Budget{50000, 512 << 20, 2000}, Assume: queuefacts.Quorum},
 		DefaultWatch()[0],
 	}, w)
-	_, ok := w.Rule("/", "shop", "other")
-	require.False(t, ok, "the second rule is of the address's virtual host")
+	for vhost, mode := range map[string]Mode{"shop": Keep, "/": Observe} {
+		r, _ := w.Rule(vhost, "retry-1")
+		require.Equal(t, mode, r.Mode, "the first rule is for one virtual host, the second for any")
+	}
 }
 
 func TestBackoff(t *testing.T) {

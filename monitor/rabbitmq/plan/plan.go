@@ -83,7 +83,7 @@ func New(i *cluster.Inventory, exchanges map[string]cluster.Exchange, bindings [
 		}
 		r := Row{Queue: q.Name, Type: string(q.Type), Ready: q.Ready, Unacked: q.Unacked, Consumers: q.Consumers}
 		r.TTLMillis, _ = q.TTLMillis()
-		rule, watched := watch.Rule(i.VHost, q.VHost, q.Name)
+		rule, watched := watch.Rule(i.VHost, q.Name)
 		if watched {
 			r.Rule = rule.Mode.String()
 		}

@@ -19,12 +19,12 @@ import (
 func example(t *testing.T, vhost, watch string) *Plan {
 	t.Helper()
 	i := &cluster.Inventory{Server: cluster.Server{Product: "RabbitMQ", Version: "3.10.8"}, VHost: vhost, Queues: []cluster.Queue{
-		{VHost: vhost, Name: "curfew.tap.x", Type: queuefacts.Classic},
-		{VHost: vhost, Name: "it's", Type: queuefacts.Classic, Durable: true, State: "running"},
-		{VHost: vhost, Name: "orders", Type: queuefacts.Quorum, Durable: true, State: "running", Ready: 1000,
+		{Name: "curfew.tap.x", Type: queuefacts.Classic},
+		{Name: "it's", Type: queuefacts.Classic, Durable: true, State: "running"},
+		{Name: "orders", Type: queuefacts.Quorum, Durable: true, State: "running", Ready: 1000,
 			Arguments: map[string]any{"x-dead-letter-exchange": "dlx"}, Policy: map[string]any{"delivery-limit": int64(50)}},
-		{VHost: vhost, Name: "retry", Type: queuefacts.Quorum, Durable: true, State: "running", Arguments: map[string]any{"x-dead-letter-exchange": ""}},
-		{VHost: vhost, Name: "stream", Type: queuefacts.Stream, Durable: true, State: "running"},
+		{Name: "retry", Type: queuefacts.Quorum, Durable: true, State: "running", Arguments: map[string]any{"x-dead-letter-exchange": ""}},
+		{Name: "stream", Type: queuefacts.Stream, Durable: true, State: "running"},
 	}}
 	exchanges := map[string]cluster.Exchange{"shop": {Name: "shop", Type: "topic"}}
 	bindings := []cluster.Binding{{Exchange: "shop", Queue: "orders", RoutingKey: "order.#"}}

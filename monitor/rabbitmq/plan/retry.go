@@ -41,7 +41,7 @@ func (s *Setup) retry(p *Plan, names []string) (readable, writable []string, err
 			prefix = q.Name + "." + retryExchange
 		}
 		queue, back := prefix+cluster.DelaySuffix, prefix+backSuffix
-		rule, _ := p.watch.Rule(p.VHost, p.VHost, queue)
+		rule, _ := p.watch.Rule(p.VHost, queue)
 		present, leads := q.DeadLetterExchange()
 		wanted, done := slices.Contains(names, q.Name), leads && present == prefix && rule.Mode == cluster.Retry
 		_, declared := q.Arguments["x-dead-letter-exchange"]

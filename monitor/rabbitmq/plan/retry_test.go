@@ -18,7 +18,7 @@ func retryPlan(t *testing.T, version, watch string, policies map[string]map[stri
 	t.Helper()
 	i := &cluster.Inventory{Server: cluster.Server{Product: "RabbitMQ", Version: version}, VHost: "/"}
 	for _, name := range []string{"fixed", "jobs", "mail", "other"} {
-		q := cluster.Queue{VHost: "/", Name: name, Type: queuefacts.Quorum, Durable: true, State: "running", Policy: policies[name]}
+		q := cluster.Queue{Name: name, Type: queuefacts.Quorum, Durable: true, State: "running", Policy: policies[name]}
 		if name == "fixed" {
 			q.Arguments = map[string]any{"x-dead-letter-exchange": "dlx"}
 		}
