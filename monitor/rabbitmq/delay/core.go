@@ -57,6 +57,7 @@ type held struct {
 	channel     *channel
 	tag         uint64
 	known       Known
+	stays       bool             // it is not put aside
 	at          int              // in the heap; -1: it is settled
 	next, prev  *held            // with the same id, the later and the earlier ones
 	stamped     deadline.Instant // when it was first put aside, 0: it was not
@@ -124,36 +125,33 @@ type core struct {
 
 	last     deadline.Instant // the last receipt
 	backlog  int              // messages that were ready at the start and have not come
-	empty    int              // looks in succession that have found nothing ready
+	empty    bool             // the last look found none ready; deliveries may still have been on their way
 	caughtUp bool
 
-	out     []effect
-	expired []keeper.Expiry
-	shadows []keeper.Shadow
-	counts  keeper.Counts
-	acked   uint64 // messages cancelled or replaced
+	troubles map[string]string // what is wrong, by name, since a session last took them
+	out      []effect
+	expired  []keeper.Expiry
+	shadows  []keeper.Shadow
+	counts   keeper.Counts
+	acked    uint64 // messages cancelled or replaced
 }
 
 func newCore(queue string, cancel cluster.Cancel, isDelay func(string) bool) *core {
 	return &core{queue: queue, ttl: -1, cancel: cancel, isDelay: isDelay, byID: map[string]*held{}, awaited: map[string]int{},
 		aside: map[deadline.Instant]*held{}, free: map[deadline.Instant]deadline.Instant{}, tombstones: map[tombstoneKey]*held{},
-		outcomes: [2]map[string]Outcome{{}, {}}, ended: [2]map[ending]bool{{}, {}}}
+		troubles: map[string]string{}, outcomes: [2]map[string]Outcome{{}, {}}, ended: [2]map[ending]bool{{}, {}}}
 }
 
 // begin starts over on a new connection, with that many messages ready.
 func (c *core) begin(now deadline.Instant, ready int) {
-	c.last, c.backlog, c.empty, c.caughtUp, c.endedAt = max(c.last, now), ready, 0, ready == 0, now
+	c.last, c.backlog, c.caughtUp, c.empty, c.endedAt = max(c.last, now), ready, ready == 0, false, now
 	c.publishAgain()
 }
 
-// looked takes in how many messages are ready, and reports whether all that was in the queue has been read: what has not come has expired, or was taken.
-func (c *core) looked(ready int) (news bool) {
-	if c.empty++; ready > 0 {
-		c.empty = 0
-	}
-	news = c.empty >= emptyLooks && !c.caughtUp
-	c.caughtUp = c.caughtUp || news
-	return news
+// looked takes in how many messages are ready. Two looks in succession that find none show that all have come which were ready at the start.
+func (c *core) looked(ready int) {
+	c.caughtUp = c.caughtUp || ready == 0 && c.empty
+	c.empty = ready == 0
 }
 
 // deliver takes a delivery in.
@@ -181,8 +179,12 @@ func (c *core) deliver(now deadline.Instant, ch *channel, tag uint64, m *message
 		return
 	}
 	e.due, e.known = c.dueOf(now, m)
+	e.stays = e.known == ByStamp || c.expiresFirst(now, e, m)
 	if m.returned {
 		c.isBack(e)
+	}
+	if e.known == ByStamp && e.due > now.Add(heldFor+stampFrom) {
+		c.troubles["clock"] = "RabbitMQ's clock is ahead of Curfew's: what it has put aside comes back early, and is held until it is due. Have both clocks set by NTP."
 	}
 	if tombstones := c.tombstonesFor(e, m); len(tombstones) > 0 {
 		c.endOne(e, tombstones)
@@ -203,11 +205,7 @@ func (c *core) deliver(now deadline.Instant, ch *channel, tag uint64, m *message
 // hold has a message wait, and fulfils a command that came before it.
 func (c *core) hold(now deadline.Instant, e *held) {
 	e.message = nil
-	aside := now.Add(stampFrom)
-	if e.known == ByStamp {
-		aside = now.Add(2 * heldFor) // RabbitMQ's clock may be ahead: put aside again, it would come back at once, again and again
-	}
-	if c.putsAside && !e.again && e.due > aside {
+	if c.putsAside && !e.again && !e.stays && e.due > now.Add(stampFrom) {
 		c.putAside(now, e)
 	} else if !e.again && e.known != ByMemory && e.known != ByStamp && e.due > now {
 		c.shadows = append(c.shadows, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: e.due})
@@ -248,11 +246,8 @@ func (c *core) dueOf(now deadline.Instant, m *message) (deadline.Instant, Known)
 		}
 	}
 	delay := m.delay
-	if delay < 0 || m.expires && c.ttl >= 0 {
-		delay = max(c.ttl, 0)
-		if m.expires {
-			delay = min(m.delay, delay)
-		}
+	if delay < 0 {
+		delay = max(c.life(m), 0)
 	}
 	switch {
 	case m.passed != "" && m.passed != c.queue && c.isDelay(m.passed):
@@ -268,6 +263,28 @@ func (c *core) dueOf(now deadline.Instant, m *message) (deadline.Instant, Known)
 	}
 	c.counts.UnknownAge++
 	return now.Add(delay), Unknown
+}
+
+// life is how long after it was published RabbitMQ expires a message; negative: it does not.
+func (c *core) life(m *message) time.Duration {
+	if m.expires && (c.ttl < 0 || m.expiration < c.ttl) {
+		return m.expiration
+	}
+	return c.ttl
+}
+
+// expiresFirst reports whether RabbitMQ expires a message before it is due, which delivers it, unless somebody holds it.
+func (c *core) expiresFirst(now deadline.Instant, e *held, m *message) bool {
+	if m.published > 0 {
+		now = min(now, m.published)
+	}
+	before := func(life time.Duration) bool {
+		return life >= 0 && (m.delay > life || m.until > 0 && e.due > now.Add(life))
+	}
+	if before(c.ttl) {
+		c.troubles["ttl"] = "the queue has a message-ttl, and messages are due later: RabbitMQ delivers them early whenever Curfew does not hold them. Exempt the queue from that policy."
+	}
+	return before(c.life(m))
 }
 
 // settle ends the custody of a message: it is acknowledged, or discarded to be delivered.

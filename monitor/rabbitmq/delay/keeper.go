@@ -74,7 +74,7 @@ type Keeper struct {
 
 // Trouble is something that is wrong with a queue although its messages are held.
 type Trouble struct {
-	Name   string `json:"name"` // a fixed word: binding, bound, consumers, budget, unbound, undelivered, engine, park, policy, stray, tombstone
+	Name   string `json:"name"` // a fixed word: binding, bound, consumers, budget, unbound, undelivered, engine, park, policy, stray, tombstone, clock, ttl
 	Reason string `json:"reason"`
 	Since  int64  `json:"since"` // Unix ms
 	until  deadline.Instant

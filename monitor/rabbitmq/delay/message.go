@@ -20,15 +20,16 @@ type message struct {
 	id, key     string
 	user        string // as RabbitMQ has checked it; "": the publisher did not say
 
-	until     deadline.Instant // x-delay-until; 0: it has none
-	delay     time.Duration    // after it was published; negative: it does not say
-	expires   bool             // delay is its expiration
-	published deadline.Instant // at the latest, by what the message says; 0: nothing
-	stamp     deadline.Instant // when it is due, as RabbitMQ has kept it; 0: it has no stamp
-	stamped   deadline.Instant // when it was first put aside, with a stamp
-	deaths    int64            // how often it has been dead-lettered from this queue
-	passed    string           // the queue that it was dead-lettered from last
-	returned  bool             // it was delivered before
+	until      deadline.Instant // x-delay-until; 0: it has none
+	delay      time.Duration    // x-delay, after it was published; negative: it has none
+	expires    bool             // it has an expiration
+	expiration time.Duration    // with expires
+	published  deadline.Instant // at the latest, by what the message says; 0: nothing
+	stamp      deadline.Instant // when it is due, as RabbitMQ has kept it; 0: it has no stamp
+	stamped    deadline.Instant // when it was first put aside, with a stamp
+	deaths     int64            // how often it has been dead-lettered from this queue
+	passed     string           // the queue that it was dead-lettered from last
+	returned   bool             // it was delivered before
 
 	to     string // the queue that it is for, with mode retry
 	again  bool   // nobody knows which: when it is due, it is looked at again
@@ -69,8 +70,9 @@ func read(fingerprints *keeper.Fingerprints, queue string, d *amqp091.Delivery) 
 	if v, given := d.Headers["x-delay"]; given {
 		ms, _ := millis(v)
 		m.delay = delayOf(ms)
-	} else if ms, ok := millis(d.Expiration); ok {
-		m.delay, m.expires = delayOf(ms), true
+	}
+	if ms, ok := millis(d.Expiration); ok {
+		m.expires, m.expiration = true, delayOf(ms)
 	}
 	m.published = keeper.Published(d)
 	if deaths, ok := d.Headers["x-death"].([]any); ok && len(deaths) > 0 {

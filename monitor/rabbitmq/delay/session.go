@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -206,11 +207,16 @@ func (s *session) step(timer *time.Timer) error {
 	k.core.tick(now)
 	out, expired, shadows := k.core.out, k.core.expired, k.core.shadows
 	k.core.out, k.core.expired, k.core.shadows = nil, nil, nil
+	troubles := maps.Clone(k.core.troubles)
+	clear(k.core.troubles)
 	wake, held, room, free := k.core.wake(), 0, 0, 0
 	for _, c := range s.channels {
 		held, room, free = held+c.held, room+c.holds, c.holds/4
 	}
 	k.mu.Unlock()
+	for name, reason := range troubles {
+		k.trouble(name, reason, time.Minute)
+	}
 	for i := range out {
 		if err := s.perform(&out[i]); err != nil {
 			return err
@@ -343,9 +349,7 @@ func (s *session) look() {
 		if err == nil {
 			k.mu.Lock()
 			k.lookedAt, k.ready = k.o.Now(), found.Messages
-			if k.core.looked(found.Messages) {
-				deadline.Wake(k.wake)
-			}
+			k.core.looked(found.Messages)
 			if nothing && found.Messages == 0 && k.core.caughtUp && len(k.core.aside) == 0 && !k.core.asideAt.After(since) {
 				k.core.nothingAside()
 				deadline.Wake(k.wake)
