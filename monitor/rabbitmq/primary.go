@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/go-amqp"
@@ -49,6 +50,7 @@ type Primary struct {
 	stream    *deadline.Stream
 	log       *zap.Logger
 	started   time.Time
+	ahead     atomic.Int64 // the last ClockOffset
 	counts    counters
 	newKeeper func(keeper.Options) (queueKeeper, error)
 	newDelay  func(delay.Options) (queueKeeper, error)
@@ -123,6 +125,9 @@ func (f *failing) note(err error) (news bool) {
 	return news
 }
 
+// clockStep is by how much the wall clock has to be set at least for that to count.
+const clockStep = 10 * time.Millisecond
+
 // New makes a Primary that does nothing until Run. Its error says that o is incomplete or that a metric is registered
 // already.
 func New(o Options) (*Primary, error) {
@@ -175,8 +180,15 @@ func (p *Primary) Run(ctx context.Context) error {
 // Now is the present instant by the keepers' clock, which does not jump when somebody sets the clock of the machine.
 func (p *Primary) Now() deadline.Instant { return deadline.At(p.started.Add(time.Since(p.started))) }
 
-// ClockOffset is how far the keepers' clock is ahead of the wall clock.
-func (p *Primary) ClockOffset() time.Duration { return p.Now().Sub(deadline.At(time.Now())) }
+// ClockOffset is how far the keepers' clock is ahead of the wall clock. It changes only when somebody sets that: an absolute time is the same instant each time.
+func (p *Primary) ClockOffset() time.Duration {
+	ahead, last := p.Now().Sub(deadline.At(time.Now())), time.Duration(p.ahead.Load())
+	if (ahead - last).Abs() < clockStep {
+		return last
+	}
+	p.ahead.Store(int64(ahead))
+	return ahead
+}
 
 // Expiries is the stream on which every expiry is published.
 func (p *Primary) Expiries() *deadline.Stream { return p.stream }

@@ -76,6 +76,7 @@ func newQueueLocked(p *Primary, name string, rule cluster.Rule, number uint64) *
 	}
 	q.turn = &turn{Lease: lease.New(p.redis, p.space, name, p.name), group: p.group}
 	shadows := lease.NewShadows(p.redis, p.space, name, p.log.With(zap.String("queue", name)))
+	shadows.Ahead(p.ClockOffset)
 	if rule.Mode.Waits() {
 		shadows.Last()
 	}
@@ -156,7 +157,7 @@ func (q *queue) newKeeper() (queueKeeper, error) {
 	if q.rule.Mode == cluster.Keep {
 		return q.p.newKeeper(q.options())
 	}
-	o := delay.Options{Options: q.options(), Topology: q.p.rabbitmq.Topology,
+	o := delay.Options{Options: q.options(), ClockOffset: q.p.ClockOffset, Topology: q.p.rabbitmq.Topology,
 		ConnectAMQP10: func(ctx context.Context) (*amqp.Conn, error) { return q.p.rabbitmq.ConnectAMQP10(ctx, "keep "+q.name) }}
 	if q.rule.Mode == cluster.Retry {
 		o.Retry, o.Inventory = &q.rule.Backoff, func() *cluster.Inventory {

@@ -43,28 +43,28 @@ func readStamp(v any, deaths int64) (due, stamped deadline.Instant) {
 
 // putAside has RabbitMQ keep a message until shortly before it is due. It stays in waiting, so that it is listed.
 func (c *core) putAside(now deadline.Instant, e *held) {
-	from := e.due
-	e.due = max(e.due, c.free[from]) // many may be due at one time
-	for c.aside[e.due] != nil {
-		e.due++
+	from := e.due.Add(-c.ahead)
+	e.aside = max(from, c.free[from]) // many may be due at one time
+	for c.aside[e.aside] != nil {
+		e.aside++
 	}
-	c.free[from] = e.due + 1
+	c.free[from], e.due = e.aside+1, e.aside.Add(c.ahead)
 	c.asideAt = time.Now()
 	e.stamped = cmp.Or(e.stamped, now)
-	out := effect{channel: e.channel, tag: e.tag, aside: e.due, stamp: stampOf(e.due, e.deaths, e.stamped)}
+	out := effect{channel: e.channel, tag: e.tag, aside: e.aside, stamp: stampOf(e.aside, e.deaths, e.stamped)}
 	if until := e.due.Add(-heldFor); until > now {
-		out.until = until
+		out.until = until.Add(-c.ahead)
 	}
 	e.channel.held--
 	c.out = append(c.out, out)
 	c.recent = append(c.recent, recentDue{e.fingerprint, e.due, now}) // RabbitMQ may not hear that
 	e.id, e.key = strings.Clone(e.id), strings.Clone(e.key)
-	e.channel, e.known, c.aside[e.due] = nil, ByStamp, e
+	e.channel, e.known, c.aside[e.aside] = nil, ByStamp, e
 }
 
 // isBack takes a message that has come again out of those that are aside, and its due time out of those remembered.
-func (c *core) isBack(e *held) {
-	if was := c.aside[e.due]; was != nil && was.fingerprint == e.fingerprint {
+func (c *core) isBack(e *held, m *message) {
+	if was := c.aside[cmp.Or(m.stamp, e.due.Add(-c.ahead))]; was != nil && was.fingerprint == e.fingerprint {
 		e.stamped = was.stamped
 		c.forget(was)
 	}
@@ -75,7 +75,7 @@ func (c *core) isBack(e *held) {
 
 // forget drops a message that is aside.
 func (c *core) forget(e *held) {
-	delete(c.aside, e.due)
+	delete(c.aside, e.aside)
 	heap.Remove(&c.waiting, e.at)
 	c.unlist(e)
 }

@@ -115,7 +115,7 @@ func (s *session) take(c *channel, tag uint64, m *message) {
 	k := s.k
 	k.mu.Lock()
 	if !c.gone {
-		k.core.deliver(k.o.Now(), c, tag, m)
+		k.core.deliver(k.nowLocked(), c, tag, m)
 	}
 	k.mu.Unlock()
 	deadline.Wake(k.wake)
@@ -135,34 +135,35 @@ func (s *session) lost(c *channel) {
 	}
 }
 
-// drop closes a channel, so that RabbitMQ delivers again what it held.
-func (s *session) drop(c *channel) {
+// drop closes channels, so that RabbitMQ delivers again what they held.
+func (s *session) drop(channels ...*channel) {
 	k := s.k
 	k.mu.Lock()
-	was := c.gone
-	if !was {
+	channels = slices.DeleteFunc(channels, func(c *channel) bool { return c.gone })
+	for _, c := range channels {
 		c.gone = true
-		k.core.lose(c)
-		s.channels = slices.DeleteFunc(s.channels, func(one *channel) bool { return one == c })
 	}
+	isGone := func(c *channel) bool { return c.gone }
+	if len(channels) > 0 {
+		k.core.lose(isGone)
+	}
+	s.channels = slices.DeleteFunc(s.channels, isGone)
 	k.mu.Unlock()
-	if !was {
+	for _, c := range channels {
 		c.line.close()
-		deadline.Wake(k.wake)
 	}
+	deadline.Wake(k.wake)
 }
 
 // giveBack has RabbitMQ take everything back at once. From 4.3 on that does not count against a delivery limit, as a lost connection does.
 func (s *session) giveBack() {
 	s.k.mu.Lock()
-	channels := append([]*channel{}, s.channels...)
+	channels := slices.Clone(s.channels)
 	s.k.mu.Unlock()
 	for _, c := range channels {
 		c.line.giveBack()
 	}
-	for _, c := range channels {
-		c.line.close()
-	}
+	s.drop(channels...)
 }
 
 // roll closes the channel that has held messages for too long, before RabbitMQ does.
@@ -189,8 +190,6 @@ func (s *session) roll() error {
 			return err
 		}
 	}
-	for _, c := range old {
-		s.drop(c)
-	}
+	s.drop(old...)
 	return nil
 }

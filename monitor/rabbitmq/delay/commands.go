@@ -26,13 +26,21 @@ func (k *Keeper) List(before deadline.Instant, id string, limit int) (all []Wait
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var found []*held
+	first := func() {
+		slices.SortFunc(found, func(a, b *held) int { return cmp.Or(cmp.Compare(a.due, b.due), strings.Compare(a.id, b.id)) })
+		found = found[:min(limit, len(found))]
+	}
 	for _, e := range k.core.waiting {
-		if (before == 0 || e.due < before) && (id == "" || e.id == id) {
-			found = append(found, e)
+		if (before != 0 && e.due >= before) || (id != "" && e.id != id) {
+			continue
+		}
+		if found = append(found, e); limit > 0 && len(found) >= 2*limit { // nobody waits for all to be sorted
+			first()
+			before = found[limit-1].due + 1
 		}
 	}
-	slices.SortFunc(found, func(a, b *held) int { return cmp.Or(cmp.Compare(a.due, b.due), strings.Compare(a.id, b.id)) })
-	for _, e := range found[:min(limit, len(found))] {
+	first()
+	for _, e := range found {
 		all = append(all, Waiting{e.id, e.key, e.to, e.due, e.known})
 	}
 	return all
@@ -66,7 +74,7 @@ func (k *Keeper) do(change func(*core, deadline.Instant) Outcome) Outcome {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	defer deadline.Wake(k.wake)
-	return change(k.core, k.o.Now())
+	return change(k.core, k.nowLocked())
 }
 
 // confirmTimeout is how long Cancel waits without an answer: for one connection that is lost before RabbitMQ answers, and for the next.

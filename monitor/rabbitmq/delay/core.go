@@ -16,8 +16,6 @@ const (
 	patience = time.Second
 	// idle is after how long without a delivery all that was in the queue counts as read, although fewer messages came than there were.
 	idle = 2 * time.Second
-	// emptyLooks is after how many looks that find nothing ready it does, too. Deliveries may be on their way for a while.
-	emptyLooks = 3
 	// outcomesAtOnce is how many messages that were settled are remembered, twice, to answer commands about them.
 	outcomesAtOnce = 50_000
 	// recentFor is how long the due time of a message that was discarded is remembered, at least: it comes again if the connection is lost before
@@ -61,6 +59,7 @@ type held struct {
 	at          int              // in the heap; -1: it is settled
 	next, prev  *held            // with the same id, the later and the earlier ones
 	stamped     deadline.Instant // when it was first put aside, 0: it was not
+	aside       deadline.Instant // of one that is: when it is due, by its stamp
 	targets     int              // of a tombstone: how many messages it ends; 0: unclear
 	unconfirmed bool             // a tombstone that is to be published, and RabbitMQ may not have it
 	confirmed   []func(has bool) // is called when it has, or has refused it
@@ -101,6 +100,7 @@ type effect struct {
 // whose channel is open is in waiting, in commands, in tombstones, or in out.
 type core struct {
 	queue    string
+	ahead    time.Duration // how far the clock of now is ahead of the wall clock, which messages and RabbitMQ go by
 	ttl      time.Duration // the queue's; negative: none
 	cancel   cluster.Cancel
 	isDelay  func(queue string) bool
@@ -110,8 +110,8 @@ type core struct {
 	byID     map[string]*held
 
 	putsAside  bool                                  // RabbitMQ can
-	aside      map[deadline.Instant]*held            // those of waiting that are, by when they are due
-	free       map[deadline.Instant]deadline.Instant // the next place in aside for those that are due then
+	aside      map[deadline.Instant]*held            // those of waiting that are, by their stamps
+	free       map[deadline.Instant]deadline.Instant // the next stamp for those that are due then
 	asideAt    time.Time                             // when one was last put aside
 	complete   bool                                  // no other message is aside
 	tombstones map[tombstoneKey]*held                // commands that end messages when they come back; without a channel: RabbitMQ has it
@@ -119,6 +119,7 @@ type core struct {
 
 	remembered keeper.Multiset       // due times of messages that may come again
 	recent     []recentDue           // of messages that were discarded a moment ago: RabbitMQ may not have heard
+	unheard    []recentDue           // recent when a connection was lost: they come again soon, or never
 	outcomes   [2]map[string]Outcome // of messages with an id; the second one is older
 	ended      [2]map[ending]bool    // the messages that were cancelled or replaced in the last minutes: RabbitMQ may not have heard; the second one is older
 	endedAt    deadline.Instant      // since when the first one is
@@ -145,6 +146,9 @@ func newCore(queue string, cancel cluster.Cancel, isDelay func(string) bool) *co
 // begin starts over on a new connection, with that many messages ready.
 func (c *core) begin(now deadline.Instant, ready int) {
 	c.last, c.backlog, c.caughtUp, c.empty, c.endedAt = max(c.last, now), ready, ready == 0, false, now
+	for i := range c.unheard {
+		c.unheard[i].at = now
+	}
 	c.publishAgain()
 }
 
@@ -154,8 +158,28 @@ func (c *core) looked(ready int) {
 	c.empty = ready == 0
 }
 
+// clockIs takes in how far the clock is ahead of the wall clock, which somebody may set.
+func (c *core) clockIs(ahead time.Duration) {
+	moved := ahead - c.ahead
+	if moved == 0 {
+		return
+	}
+	c.ahead = ahead
+	for _, e := range c.waiting {
+		if e.known == ByUntil {
+			e.due = e.due.Add(moved)
+		}
+	}
+	heap.Init(&c.waiting)
+}
+
 // deliver takes a delivery in.
 func (c *core) deliver(now deadline.Instant, ch *channel, tag uint64, m *message) {
+	for _, at := range []*deadline.Instant{&m.until, &m.published} {
+		if *at > 0 {
+			*at = at.Add(c.ahead)
+		}
+	}
 	c.last = max(c.last+1, now) // no two messages are due at the same instant for having the same delay
 	now = c.last
 	c.counts.Taken++
@@ -181,7 +205,7 @@ func (c *core) deliver(now deadline.Instant, ch *channel, tag uint64, m *message
 	e.due, e.known = c.dueOf(now, m)
 	e.stays = e.known == ByStamp || c.expiresFirst(now, e, m)
 	if m.returned {
-		c.isBack(e)
+		c.isBack(e, m)
 	}
 	if e.known == ByStamp && e.due > now.Add(heldFor+stampFrom) {
 		c.troubles["clock"] = "RabbitMQ's clock is ahead of Curfew's: what it has put aside comes back early, and is held until it is due. Have both clocks set by NTP."
@@ -238,8 +262,11 @@ func (c *core) dueOf(now deadline.Instant, m *message) (deadline.Instant, Known)
 		return now.Add(m.delay), ByReceipt
 	}
 	if m.returned {
+		if was := c.aside[m.stamp]; was != nil && was.fingerprint == m.fingerprint && m.until == 0 {
+			return was.due, ByStamp
+		}
 		if m.stamp > 0 {
-			return m.stamp, ByStamp
+			return m.stamp.Add(c.ahead), ByStamp
 		}
 		if due, ok := c.remembered.TakeLast(m.fingerprint); ok {
 			return due, ByMemory
@@ -370,20 +397,20 @@ func (c *core) wake() deadline.Instant {
 	return at
 }
 
-// lose drops what a channel held, or with nil all channels: RabbitMQ delivers it again. Due times are remembered.
-func (c *core) lose(ch *channel) {
+// lose drops what channels held that are gone, with nil all: RabbitMQ delivers it again. Due times are remembered.
+func (c *core) lose(gone func(*channel) bool) {
 	var again []keeper.Shadow
 	for _, r := range c.recent {
 		again = append(again, keeper.Shadow{Fingerprint: r.fingerprint, Deadline: r.due})
 	}
-	c.recent = nil
+	c.unheard, c.recent = append(c.unheard, c.recent...), nil
 	for _, e := range c.tombstones {
-		if ch == nil || e.channel == ch {
+		if gone == nil || e.channel != nil && gone(e.channel) {
 			e.channel = nil
 		}
 	}
 	lost := func(e *held) bool {
-		if ch != nil && e.channel != ch || ch == nil && c.aside[e.due] == e {
+		if e.aside > 0 || gone != nil && (e.channel == nil || !gone(e.channel)) {
 			return false
 		}
 		e.at = -1

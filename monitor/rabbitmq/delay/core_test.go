@@ -1,10 +1,12 @@
 package delay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -108,7 +110,7 @@ func TestComesAgain(t *testing.T) {
 	require.Len(t, s.c.shadows, 1)
 	shadows := s.c.shadows
 	require.Empty(t, s.after(10*time.Minute))
-	s.c.lose(s.ch)
+	s.c.lose(func(ch *channel) bool { return ch == s.ch })
 	again := published("a", hour)
 	again.Redelivered = true
 	s.deliver(again)
@@ -489,6 +491,87 @@ func TestClocksDiffer(t *testing.T) {
 		require.Equal(t, ahead == time.Hour, s.c.troubles["clock"] != "")
 		require.Equal(t, []string{"+a"}, s.after(time.Millisecond+time.Microsecond))
 	}
+}
+
+// TestClockIsSet: when somebody sets the machine's clock, which was wrong, absolute times are by the new one, and what was delayed from its receipt stays so.
+func TestClockIsSet(t *testing.T) {
+	const late = -time.Hour // the wall clock was an hour early
+	until := func(in time.Duration) amqp091.Table {
+		return amqp091.Table{"x-delay-until": deadline.FromUnixMilli(1e12).Add(in).UnixMilli()}
+	}
+	s := newStory(t, cluster.CancelOff)
+	s.deliver(published("before", until(2*time.Hour)))
+	s.deliver(published("relative", amqp091.Table{"x-delay": int64(7_200_000)}))
+	s.c.clockIs(late)
+	s.deliver(published("after", until(2*time.Hour+time.Second)))
+	old := published("old", amqp091.Table{"x-delay": int64(7_200_000), "timestamp_in_ms": int64(1e12)})
+	old.Redelivered = true
+	s.deliver(old)
+	require.Empty(t, s.after(time.Hour-time.Millisecond))
+	require.ElementsMatch(t, []string{"+before", "+old"}, s.after(2*time.Millisecond))
+	require.Equal(t, []string{"+after"}, s.after(time.Second))
+	require.Equal(t, []string{"+relative"}, s.after(time.Hour))
+
+	s = newStory(t, cluster.CancelOff)
+	s.c.putsAside = true
+	s.c.clockIs(late)
+	s.deliver(published("a", amqp091.Table{"x-delay": int64(7_200_000)}))
+	require.Len(t, s.c.out, 1)
+	stamp := s.c.out[0].stamp
+	wall := s.now.Add(-late).Add(2 * time.Hour)
+	require.InDelta(t, int64(wall), int64(s.c.out[0].aside), 1000)
+	require.InDelta(t, int64(wall.Add(-heldFor)), int64(s.c.out[0].until), 1000)
+	s.c.out = nil
+	s.c.clockIs(0)
+	back := published("a", amqp091.Table{"x-delay": int64(7_200_000), stampHeader: stamp})
+	back.Redelivered = true
+	s.deliver(back)
+	require.Empty(t, s.after(2*time.Hour-time.Millisecond))
+	require.Equal(t, []string{"+a"}, s.after(2*time.Millisecond))
+
+	other := newStory(t, cluster.CancelOff)
+	other.c.clockIs(late)
+	other.deliver(back)
+	require.Empty(t, other.after(2*time.Hour-time.Millisecond))
+	require.Equal(t, []string{"+a"}, other.after(2*time.Millisecond))
+}
+
+// TestForgetsWhatRabbitMQHasHeard: what was discarded before the connection was lost comes again soon after that, or never.
+func TestForgetsWhatRabbitMQHasHeard(t *testing.T) {
+	s := newStory(t, cluster.CancelOff)
+	second := amqp091.Table{"x-delay": int64(1000)}
+	s.deliver(published("heard", second))
+	s.deliver(published("unheard", second))
+	require.Len(t, s.after(2*time.Second), 2)
+	s.c.lose(nil)
+	s.now = s.now.Add(10 * time.Minute) // RabbitMQ is away
+	s.c.begin(s.now, 1)
+	s.c.prune(s.now)
+	again := published("unheard", second)
+	again.Redelivered = true
+	s.deliver(again)
+	require.Equal(t, []string{"+unheard"}, s.after(time.Millisecond))
+	s.after(2 * time.Minute)
+	s.c.prune(s.now)
+	require.Empty(t, s.c.remembered)
+}
+
+// TestList: the first to be due come first, however many there are.
+func TestList(t *testing.T) {
+	s := newStory(t, cluster.CancelOff)
+	k := &Keeper{core: s.c}
+	for i := range 1000 {
+		s.deliver(published(strconv.Itoa(i), amqp091.Table{"x-delay": int64(100_000 + i*7919%1000*1000)}))
+	}
+	all := k.List(0, "", 2000)
+	require.Len(t, all, 1000)
+	require.True(t, slices.IsSortedFunc(all, func(a, b Waiting) int { return cmp.Compare(a.Due, b.Due) }))
+	for _, limit := range []int{0, 1, 10, 999} {
+		require.Len(t, k.List(0, "", limit), limit)
+		require.ElementsMatch(t, all[:limit], k.List(0, "", limit))
+	}
+	require.Equal(t, all[:100], k.List(all[100].Due, "", 1000))
+	require.Len(t, k.List(0, "7", 10), 1)
 }
 
 // TestExpiresBeforeItIsDue: what RabbitMQ would expire before it is due is held, since RabbitMQ would deliver it when it comes back.

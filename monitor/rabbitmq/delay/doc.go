@@ -43,6 +43,9 @@
 // A message with none of them, with a delay of 0 or less, or with nonsense is due at once. So is one that has just come out of another delay
 // queue (x-death): it has waited there.
 //
+// Absolute times are those of the wall clock, also in stamps and in Redis. When somebody sets it, what waits for such a time waits for the new one; any
+// other wait stays as long as it was.
+//
 // A message that has just been published was published when it came. One that comes again is known by its fingerprint: its due time is in memory
 // or, after another Curfew has taken over, in Redis. The fingerprint is the same over AMQP 0-9-1 and 1.0. Equal messages share one. Those that
 // are still there are the latest of them, since they are discarded in order; so whatever comes again first gets the latest due time that is known. A

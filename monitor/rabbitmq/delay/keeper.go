@@ -20,6 +20,8 @@ type Options struct {
 	keeper.Options
 	// Exchange is the one that is bound to the queue for x-delay and x-cancel; "": the queue is fed by other bindings.
 	Exchange string
+	// ClockOffset is how far Now is ahead of the wall clock; nil: it is not.
+	ClockOffset func() time.Duration
 	// User is the one of the connections.
 	User string
 	// Aside is how many messages RabbitMQ has aside, by what it has said since then; negative: it has not said. nil: none is put aside.
@@ -96,6 +98,13 @@ func New(o Options) (*Keeper, error) {
 	c.remember(o.Remembered)
 	log := o.Log.With(zap.String("vhost", o.VHost), zap.String("queue", o.Queue))
 	return &Keeper{o: o, log: log, lease: &keeper.Renewal{Lease: o.Lease, Log: log}, since: o.Now(), code: keeper.Looking, core: c, wake: make(chan struct{}, 1)}, nil
+}
+
+func (k *Keeper) nowLocked() deadline.Instant {
+	if k.o.ClockOffset != nil {
+		k.core.clockIs(k.o.ClockOffset())
+	}
+	return k.o.Now()
 }
 
 // Status is the present state.

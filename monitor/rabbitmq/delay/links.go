@@ -70,8 +70,9 @@ func (s *session) openLink() (err error) {
 			d, err := l.receive(tag)
 			if err != nil {
 				s.k.log.Debug("an AMQP 1.0 link has ended", zap.Error(err))
-				if unreadable(err) != nil {
-					s.fail(err)
+				if alone, _ := errors.AsType[*amqp.LinkError](err); alone == nil || unreadable(err) != nil {
+					s.fail(fmt.Errorf("AMQP 1.0: %w", err))
+					return
 				}
 				break
 			}

@@ -2,6 +2,7 @@ package delay
 
 import (
 	"maps"
+	"slices"
 
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/keeper"
@@ -37,8 +38,15 @@ func (c *core) inherit(shadows []keeper.Shadow) {
 
 // prune forgets due times of messages that did not come again.
 func (c *core) prune(now deadline.Instant) {
-	maps.DeleteFunc(c.free, func(due, _ deadline.Instant) bool { return due < now })
+	maps.DeleteFunc(c.free, func(due, _ deadline.Instant) bool { return due < now.Add(-c.ahead) })
 	c.remembered.DropBefore(now.Add(-forgetAfter))
+	c.unheard = slices.DeleteFunc(c.unheard, func(r recentDue) bool {
+		gone := c.caughtUp && r.at < now.Add(-recentFor)
+		if gone {
+			c.remembered.Remove(r.fingerprint, r.due)
+		}
+		return gone
+	})
 }
 
 // allShadows returns all due times that are known.

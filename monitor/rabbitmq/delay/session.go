@@ -115,7 +115,7 @@ func (s *session) begin() error {
 	}
 	k.mu.Lock()
 	k.core.ttl, k.core.putsAside = s.facts.TTL, s.aside
-	k.core.begin(k.o.Now(), found.Messages)
+	k.core.begin(k.nowLocked(), found.Messages)
 	k.lookedAt, k.ready = k.o.Now(), found.Messages
 	k.mu.Unlock()
 	if err := s.open(); err != nil {
@@ -203,8 +203,7 @@ func (s *session) run(ctx context.Context) error {
 func (s *session) step(timer *time.Timer) error {
 	k := s.k
 	k.mu.Lock()
-	now := k.o.Now()
-	k.core.tick(now)
+	k.core.tick(k.nowLocked())
 	out, expired, shadows := k.core.out, k.core.expired, k.core.shadows
 	k.core.out, k.core.expired, k.core.shadows = nil, nil, nil
 	troubles := maps.Clone(k.core.troubles)

@@ -32,6 +32,7 @@ const (
 type Shadows struct {
 	client redis.UniversalClient
 	prefix string
+	ahead  func() time.Duration
 	past   time.Duration // how long after its minute a shadow is kept
 	log    *zap.Logger
 	lost   chan struct{}
@@ -49,17 +50,20 @@ var _ keeper.Shadows = (*Shadows)(nil)
 
 // NewShadows makes the shadows of a queue. It does not connect.
 func NewShadows(client redis.UniversalClient, at Space, queue string, log *zap.Logger) *Shadows {
-	return &Shadows{client: client, prefix: at.prefix(queue), past: keepPast, log: log, lost: make(chan struct{}, 1)}
+	return &Shadows{client: client, ahead: func() time.Duration { return 0 }, prefix: at.prefix(queue), past: keepPast, log: log, lost: make(chan struct{}, 1)}
 }
 
 // Last has the shadows kept for a week after they are due, unless Passed is called. It is called before Run.
 func (s *Shadows) Last() { s.past = keepLasting }
 
+// Ahead says how far the clock of the deadlines is ahead of the wall clock, which those in Redis go by. It is called before Run.
+func (s *Shadows) Ahead(ahead func() time.Duration) { s.ahead = ahead }
+
 // Passed implements delay.Lasting.
 func (s *Shadows) Passed(before deadline.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.passed = max(s.passed, minuteOf(before))
+	s.passed = max(s.passed, minuteOf(before.Add(-s.ahead())))
 }
 
 // sweep deletes the minutes that have passed.
@@ -99,7 +103,11 @@ func (s *Shadows) Put(shadows []keeper.Shadow) {
 		s.waiting = nil
 		return
 	}
-	s.waiting = append(s.waiting, shadows...)
+	ahead := s.ahead()
+	for _, shadow := range shadows {
+		shadow.Deadline = shadow.Deadline.Add(-ahead)
+		s.waiting = append(s.waiting, shadow)
+	}
 }
 
 // Lost implements keeper.Shadows.
@@ -225,6 +233,10 @@ func (s *Shadows) Load(ctx context.Context) (all []keeper.Shadow, err error) {
 			all = appendShadows(all, b)
 		}
 		minutes = minutes[n:]
+	}
+	ahead := s.ahead()
+	for i := range all {
+		all[i].Deadline = all[i].Deadline.Add(ahead)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
