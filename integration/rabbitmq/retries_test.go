@@ -275,6 +275,44 @@ func TestRetryConditions(t *testing.T) {
 	eventually(t, 2*time.Minute, "the missing policy to be told, and the queue no longer", func() bool { return told("policy")() && !told("park")() })
 }
 
+// TestRetriesInAnAlarm: while RabbitMQ has too little memory, it takes nothing that is published. What is to be parked waits for that, and is parked once. What is
+// due comes back meanwhile, and Curfew can stop.
+func TestRetriesInAnAlarm(t *testing.T) {
+	t.Parallel()
+	n := startNodes(t, 1, "")[0]
+	r := planRetries(t, n, "{queue}.failed", "jobs")
+	c := startReplica(t, n, r.own, "", "one", r.watch)
+	eventually(t, answerLimit, "the queue to be held", func() bool { return c.queue(waitsIn("jobs")).State == "keeping" })
+	r.reject(func(string, int) bool { return false }, "jobs")
+	tries := func(id string) int {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.tries["jobs "+id])
+	}
+	untilTries := func(id string, count int) {
+		eventually(t, answerLimit, "tries of "+id, func() bool { return tries(id) == count })
+	}
+	r.publish("a")
+	untilTries("a", 3)
+	r.publish("b")
+	n.runOutOfMemory(t, true)
+	untilTries("a", 4)
+	untilTries("b", 4)
+	time.Sleep(6 * time.Second) // longer than a publish was once waited for
+	n.runOutOfMemory(t, false)
+	eventually(t, answerLimit, "both to be parked", func() bool { return r.depth("jobs.failed") == 2 })
+	r.publish("c")
+	untilTries("c", 3)
+	n.runOutOfMemory(t, true)
+	untilTries("c", 4)
+	time.Sleep(time.Second)
+	began := time.Now()
+	check(t, c.cmd.Process.Signal(os.Interrupt))
+	_ = c.cmd.Wait()
+	require.Less(t, time.Since(began), 10*time.Second)
+	require.Equal(t, []int{4, 4}, []int{tries("a"), tries("b")})
+}
+
 // TestRetryOfADeletedQueue: what waits for a work queue that is deleted meanwhile comes back when there is one of that name again, also from a Curfew
 // that was started since and has seen nothing of that queue.
 func TestRetryOfADeletedQueue(t *testing.T) {

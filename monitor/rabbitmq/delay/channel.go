@@ -79,8 +79,7 @@ func (s *session) open() error {
 	s.spawn(func() {
 		fingerprints := keeper.NewFingerprints()
 		for d := range deliveries {
-			m := s.read(fingerprints, &d)
-			s.take(c, d.DeliveryTag, &m)
+			s.receive(c, d.DeliveryTag, fingerprints, &d)
 		}
 		s.lost(c)
 	})
@@ -108,6 +107,19 @@ func (s *session) read(fingerprints *keeper.Fingerprints, d *amqp091.Delivery) m
 		return s.retries.read(fingerprints, d)
 	}
 	return read(fingerprints, s.k.o.Queue, d)
+}
+
+// receive takes a delivery in: one that is published again when that has ended, so that no other one waits for it.
+func (s *session) receive(c *channel, tag uint64, fingerprints *keeper.Fingerprints, d *amqp091.Delivery) {
+	m := s.read(fingerprints, d)
+	if m.publish == nil {
+		s.take(c, tag, &m)
+		return
+	}
+	s.spawn(func() {
+		m.publish(&m)
+		s.take(c, tag, &m)
+	})
 }
 
 // take hands a delivery to the core.

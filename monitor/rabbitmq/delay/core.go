@@ -62,6 +62,7 @@ type held struct {
 	aside       deadline.Instant // of one that is: when it is due, by its stamp
 	targets     int              // of a tombstone: how many messages it ends; 0: unclear
 	unconfirmed bool             // a tombstone that is to be published, and RabbitMQ may not have it
+	published   bool             // and it has not answered yet
 	confirmed   []func(has bool) // is called when it has, or has refused it
 }
 

@@ -78,7 +78,8 @@
 //
 //   - Nothing is delivered early: not by the Keeper, whatever is lost. RabbitMQ itself discards a message with an expiration of its own at
 //     that time while nobody holds it.
-//   - A rejected message is in its work queue or in its parking queue in the end, once; a Keeper killed while it publishes may do so twice.
+//   - A rejected message is in its work queue or in its parking queue in the end, once; a Keeper that is killed or loses its connection while it publishes
+//     may do so twice. It publishes over a connection of its own, so that no alarm of RabbitMQ keeps it from settling.
 //   - The Keeper never has the only copy of a message. If it ends, RabbitMQ has them all again.
 //   - Once: a message is settled once. What RabbitMQ's at-least-once dead-lettering doubles when a leader dies, it doubles.
 //

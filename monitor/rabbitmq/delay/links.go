@@ -16,7 +16,6 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"go.uber.org/zap"
 
-	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/keeper"
 )
 
@@ -76,8 +75,7 @@ func (s *session) openLink() (err error) {
 				}
 				break
 			}
-			m := s.read(fingerprints, d)
-			s.take(c, tag, &m)
+			s.receive(c, tag, fingerprints, d)
 		}
 		s.lost(c)
 	})
@@ -235,42 +233,4 @@ func deathsOf(deaths []map[any]any) (all []any) {
 		all = append(all, one)
 	}
 	return all
-}
-
-// publishTombstone publishes a tombstone and waits until RabbitMQ has it. If it is refused, so are the others for a moment, and they are published again, by the
-// next session or after passedEvery. The error: the connection is lost.
-func (s *session) publishTombstone(tombstone *held) error {
-	k := s.k
-	k.mu.Lock()
-	id, until, wanted := tombstone.id, tombstone.since, tombstone.unconfirmed && k.core.tombstones[tombstoneKey{tombstone.id, tombstone.user}] == tombstone
-	k.mu.Unlock()
-	if !wanted {
-		return nil
-	}
-	if s.refused == nil || time.Since(s.refusedAt) >= passedEvery/2 {
-		headers := amqp091.Table{"x-cancel": id, beforeHeader: int64(until)}
-		if tombstone.user != k.o.User {
-			headers[userHeader] = tombstone.user
-		}
-		s.refused = s.publish("", k.o.Queue, amqp091.Publishing{DeliveryMode: amqp091.Persistent, UserId: k.o.User, Headers: headers})
-		s.refusedAt = time.Now()
-		reason := ""
-		if s.refused != nil {
-			reason = fmt.Sprintf("that %s was cancelled is known only to this Curfew, which cannot publish that to the queue: let its user write to amq.default (%v)", id, s.refused)
-		}
-		if s.refused != nil && s.conn.IsClosed() {
-			return fmt.Errorf("publish a tombstone: %w", s.refused)
-		}
-		k.trouble("tombstone", reason, 3*passedEvery)
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	defer deadline.Wake(k.wake)
-	switch {
-	case s.refused != nil:
-		tombstone.tell(false)
-	case tombstone.since == until: // or it was given again meanwhile, and is published again
-		tombstone.confirm()
-	}
-	return nil
 }

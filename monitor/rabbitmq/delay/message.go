@@ -35,6 +35,8 @@ type message struct {
 	again  bool   // nobody knows which: when it is due, it is looked at again
 	parked bool   // it is in its parking queue
 
+	publish func(*message) // publishes it again, and notes what became of that; nil: it is not to be
+
 	command commandKind
 	target  string           // the message that a command is about
 	before  deadline.Instant // of a tombstone that a Curfew has published; 0: it is none

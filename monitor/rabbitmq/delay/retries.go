@@ -3,7 +3,6 @@ package delay
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -97,9 +96,8 @@ func (r *retries) read(fingerprints *keeper.Fingerprints, d *amqp091.Delivery) m
 		case r.addresses && r.leads(park):
 			m.to = park
 			return r.publishDue(d, m, f.times)
-		case !r.addresses && r.publish(d, "", park):
-			m.parked = true
-			return m
+		case !r.addresses:
+			m.publish = func(m *message) { m.parked = r.publish(d, "", park) }
 		}
 		wait = o.Retry.Steps[len(o.Retry.Steps)-1].Duration() // until somebody declares the queue it is tried again
 	}
@@ -118,52 +116,61 @@ func (r *retries) publishes(e *effect) bool {
 	if r == nil || !r.addresses || e.to == "" || e.again {
 		return false
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.due[e.is]++
-	return true
+	return r.owes(e.is, 1)
 }
 
-// publishDue publishes a message that was given back to be published. If it cannot be, it is tried again.
+// publishDue has a message published that was given back for that. If it cannot be, it is tried again.
 func (r *retries) publishDue(d *amqp091.Delivery, m message, times int64) message {
 	r.mu.Lock()
-	due, back := r.due[m.fingerprint] > 0, r.back
+	back := r.back
 	r.mu.Unlock()
-	if !due {
+	if !r.owes(m.fingerprint, -1) {
 		return m
 	}
-	d.Headers[toHeader], d.Headers[timesHeader] = m.to, times
-	if m.parked = r.publish(d, back, d.RoutingKey); !m.parked {
-		m.delay, m.again = againAfter, true
-		return m
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.due[m.fingerprint]--; r.due[m.fingerprint] == 0 {
-		delete(r.due, m.fingerprint)
+	m.publish = func(m *message) {
+		d.Headers[toHeader], d.Headers[timesHeader] = m.to, times
+		if m.parked = r.publish(d, back, d.RoutingKey); !m.parked {
+			m.delay, m.again = againAfter, true
+			r.owes(m.fingerprint, 1)
+		}
 	}
 	return m
 }
 
-// leads reports whether a message with that address gets there. It binds the queue if that was not done in the last minute.
-func (r *retries) leads(queue string) bool {
+// owes counts a message more or less that is to be published when it comes again. false: there is none less.
+func (r *retries) owes(fingerprint uint64, more int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if w := r.ways[queue]; time.Now().Before(w.until) {
+	if r.due[fingerprint] += more; r.due[fingerprint] > 0 {
+		return true
+	}
+	was := r.due[fingerprint] == 0
+	delete(r.due, fingerprint)
+	return was
+}
+
+// leads reports whether a message with that address gets there. It binds the queue if it was not known to be bound in the last minute. Nobody else waits for that.
+func (r *retries) leads(queue string) bool {
+	r.mu.Lock()
+	w, back := r.ways[queue], r.back
+	r.mu.Unlock()
+	if time.Now().Before(w.until) {
 		return w.open
 	}
 	ch, err := r.s.conn.Channel() // which RabbitMQ closes if it refuses
 	if err == nil {
 		defer ch.Close()
-		err = ch.QueueBind(queue, "", r.back, false, amqp091.Table{"x-match": "all-with-x", toHeader: queue})
+		err = ch.QueueBind(queue, "", back, false, amqp091.Table{"x-match": "all-with-x", toHeader: queue})
 	}
+	w = way{true, time.Now().Add(bindEvery)}
 	if err != nil {
 		r.s.k.log.Warn("messages cannot be brought to a queue", zap.String("to", queue), zap.Error(err))
-		r.ways[queue] = way{until: time.Now().Add(againAfter)}
-		return false
+		w = way{until: time.Now().Add(againAfter)}
 	}
-	r.ways[queue] = way{true, time.Now().Add(bindEvery)}
-	return true
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ways[queue] = w
+	return w.open
 }
 
 // publish publishes a message again, and reports whether a queue has it.
@@ -171,7 +178,7 @@ func (r *retries) publish(d *amqp091.Delivery, exchange, key string) bool {
 	for _, name := range []string{"CC", "x-delivery-count", "x-acquired-count"} { // it would go to the queues in CC, too; the others are RabbitMQ's, of this queue
 		delete(d.Headers, name)
 	}
-	err := r.s.publish(exchange, key, amqp091.Publishing{Headers: d.Headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding,
+	err := r.s.publisher.publish(exchange, key, amqp091.Publishing{Headers: d.Headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding,
 		DeliveryMode: amqp091.Persistent, Priority: d.Priority, CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo,
 		MessageId: d.MessageId, Timestamp: d.Timestamp, Type: d.Type, AppId: d.AppId, Body: d.Body})
 	if err != nil {
@@ -202,8 +209,14 @@ func (r *retries) look() error {
 	}
 	r.mu.Lock()
 	r.back = back
-	again := slices.Collect(maps.Keys(r.ways)) // those that were missing, too: RabbitMQ may have something for them
-	clear(r.ways)
+	has := addressed(bindings, back)
+	var again []string // those that were missing, too: RabbitMQ may have something for them
+	for queue := range r.ways {
+		if r.ways[queue] = (way{has[queue], time.Now().Add(2 * bindEvery)}); !has[queue] {
+			again = append(again, queue)
+			delete(r.ways, queue)
+		}
+	}
 	r.mu.Unlock()
 	if !k.strays() {
 		k.trouble("stray", "", 0)
@@ -263,15 +276,20 @@ func feeding(bindings []cluster.Binding, queue string) (exchanges []string) {
 	return exchanges
 }
 
-// unbound returns the work queues of the one in which messages wait, and their parking queues, to which the exchange that leads back has no binding.
-func unbound(i *cluster.Inventory, bindings []cluster.Binding, waits, back string, b *cluster.Backoff) (queues []string) {
+// addressed returns the queues that the exchange which leads back has bindings to.
+func addressed(bindings []cluster.Binding, back string) map[string]bool {
 	has := map[string]bool{}
 	for _, one := range bindings {
 		if one.Exchange == back && one.Arguments[toHeader] == one.Queue {
 			has[one.Queue] = true
 		}
 	}
-	feeds := feeding(bindings, waits)
+	return has
+}
+
+// unbound returns the work queues of the one in which messages wait, and their parking queues, to which the exchange that leads back has no binding.
+func unbound(i *cluster.Inventory, bindings []cluster.Binding, waits, back string, b *cluster.Backoff) (queues []string) {
+	has, feeds := addressed(bindings, back), feeding(bindings, waits)
 	for at := range i.Queues {
 		work := i.Queues[at].Name
 		if exchange, ok := i.Queues[at].DeadLetterExchange(); !ok || !slices.Contains(feeds, exchange) {

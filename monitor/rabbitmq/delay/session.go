@@ -9,7 +9,6 @@ import (
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
-	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/keeper"
@@ -34,21 +33,21 @@ type session struct {
 	k         *Keeper
 	conn      *amqp091.Connection
 	control   *amqp091.Channel // looks, and binds
-	answers   *amqp091.Channel // nil: none is open
-	retries   *retries         // nil: mode delay
-	links     links            // of AMQP 1.0
-	amqp10    bool             // messages come over links
-	aside     bool             // messages are put aside
+	publisher *publisher
+	retries   *retries // nil: mode delay
+	links     links    // of AMQP 1.0
+	amqp10    bool     // messages come over links
+	aside     bool     // messages are put aside
 	began     time.Time
 	facts     keeper.Facts
 	ctx       context.Context
 	wg        sync.WaitGroup
 	failed    chan error
 	opened    int
-	refused   error     // why RabbitMQ did not take the last tombstone; nil: it did
-	refusedAt time.Time // when that was
 
-	channels []*channel // guarded by k.mu
+	// Guarded by k.mu.
+	channels  []*channel
+	refusedAt time.Time // when RabbitMQ did not take a tombstone; zero: it took the last one
 }
 
 // runSession connects and delays messages until the connection is lost, which is the error. nil: ctx has ended, or another Curfew has the lease.
@@ -59,8 +58,10 @@ func (k *Keeper) runSession(ctx context.Context) (err error) {
 	}
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s := &session{k: k, conn: conn, ctx: inner, began: time.Now(), failed: make(chan error, 1)}
+	s.publisher = newPublisher(s)
 	defer func() {
 		cancel()
+		s.spawn(s.publisher.close)
 		_ = conn.CloseDeadline(time.Now().Add(closeTimeout))
 		s.links.close()
 		s.wg.Wait()
@@ -217,9 +218,7 @@ func (s *session) step(timer *time.Timer) error {
 		k.trouble(name, reason, time.Minute)
 	}
 	for i := range out {
-		if err := s.perform(&out[i]); err != nil {
-			return err
-		}
+		s.perform(&out[i])
 	}
 	if len(expired) > 0 && k.o.Expired != nil {
 		k.o.Expired(expired)
@@ -239,58 +238,15 @@ func (s *session) step(timer *time.Timer) error {
 }
 
 // perform writes one effect. If the channel is closed, its messages come again.
-func (s *session) perform(e *effect) error {
+func (s *session) perform(e *effect) {
 	switch {
 	case e.tombstone != nil:
-		return s.publishTombstone(e.tombstone)
+		s.publishTombstone(e.tombstone)
 	case e.channel == nil:
-		s.answer(e)
+		s.publisher.answer(e)
 	default:
 		_ = e.channel.line.settle(e)
 	}
-	return nil
-}
-
-// answer tells the sender of a command what became of it. Nothing depends on it.
-func (s *session) answer(e *effect) {
-	if s.answers == nil || s.answers.IsClosed() {
-		ch, err := s.conn.Channel()
-		if err != nil {
-			return
-		}
-		s.answers = ch
-	}
-	err := s.answers.PublishWithContext(s.ctx, "", e.replyTo, false, false, amqp091.Publishing{CorrelationId: e.correl, ContentType: "text/plain", Body: []byte(e.answer)})
-	if err != nil {
-		s.k.log.Debug("a command could not be answered", zap.Error(err))
-	}
-}
-
-// publish publishes what gets to a queue. The error: RabbitMQ may not have it.
-func (s *session) publish(exchange, key string, p amqp091.Publishing) error {
-	ch, err := s.conn.Channel() // which RabbitMQ closes if it refuses
-	if err != nil {
-		return err
-	}
-	defer ch.Close()
-	returned := ch.NotifyReturn(make(chan amqp091.Return, 1))
-	if err := ch.Confirm(false); err != nil {
-		return err
-	}
-	limited, cancel := context.WithTimeout(s.ctx, callTimeout)
-	defer cancel()
-	confirm, err := ch.PublishWithDeferredConfirmWithContext(limited, exchange, key, true, false, p)
-	if err != nil {
-		return err
-	}
-	there, err := confirm.WaitContext(limited)
-	switch {
-	case err == nil && len(returned) > 0:
-		return errors.New("no queue has got it")
-	case err == nil && !there:
-		return errors.New("RabbitMQ has not taken it")
-	}
-	return err
 }
 
 // passed forgets shadows that nobody needs any more.
