@@ -18,7 +18,7 @@ import (
 const rabbitmqStatusHelp = `Print what a running Curfew does with the queues of its RabbitMQ.
 
 STATE is what the keeper of a queue does (keeping, standing_aside, ...), refused, exact or not_worth if the queue is not to be
-kept, or observed. For queues of another Curfew it is what that Curfew last reported. LATE is the lateness of kept messages in ms: upper bounds for the median and for 99 in 100.`
+kept, or observed. For queues of another Curfew it is what that Curfew last reported. LATE is how late Curfew gave kept messages to RabbitMQ to expire or forward, in ms: upper bounds for the median and for 99 in 100. What RabbitMQ takes for that is not in it.`
 
 func rabbitmqStatusCommand() *cobra.Command {
 	c := &cobra.Command{
