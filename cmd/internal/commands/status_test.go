@@ -48,10 +48,12 @@ func TestStatusAndAuditCommands(t *testing.T) {
 		`clients +\d+ connections?, 0 consumers\n`, `  \d+ segments?, \d.* MiB, of which messages need \d`, `  syncs p50 <= .*, p99 <= `, `memory +\d+(\.\d)? MiB of \d`} {
 		assert.Regexp(t, line, text)
 	}
-	require.Eventually(t, func() bool { return strings.Contains(r.status(), "in the last hour 0 lost, 21 dead-lettered\n") }, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return strings.Contains(r.status(), "in the last hour 0 lost, 21 dead-lettered, 0 as meant\n")
+	}, time.Minute, 20*time.Millisecond)
 	_, page := r.visit("/", nil)
 	assert.Regexp(t, `in Curfew itself</span>, fires on time .*on disk</span>: \S+, \d[^<]* free; the folder was empty at this start: `, page)
-	assert.Regexp(t, `>Lost, last hour</span><b><span class="faint">0</span><div><span class="faint">21 dead-<wbr>lettered<`, page)
+	assert.Regexp(t, `>Lost, last hour</span><b><span class="faint">0</span><div><span class="faint">21 dead-lettered<`, page)
 	var s node.Status
 	require.NoError(t, json.Unmarshal([]byte(r.status("-o", "json")), &s))
 	assert.Equal(t, []int64{0, 21}, []int64{*s.Lost, *s.Rescued})
