@@ -159,8 +159,11 @@ const steps = {
       const first = await one(receiver);
       const due = new Date(first.enqueuedTimeUtc.getTime() + 600000);
       await receiver.completeMessage(first);
-      if (how === 'scheduleMessages') await sender.scheduleMessages({ body: how, timeToLive: 60000 }, due);
-      else await sender.sendMessages({ body: how, timeToLive: 60000, scheduledEnqueueTimeUtc: due });
+      if (how === 'scheduleMessages') {
+        await sender.scheduleMessages({ body: how, timeToLive: 60000 }, due);
+      } else {
+        await sender.sendMessages({ body: how, timeToLive: 60000, scheduledEnqueueTimeUtc: due });
+      }
       await advance(610);
       const m = await one(receiver);
       assert.equal(m.body, how);
