@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -58,10 +59,13 @@ func (s exchangeSink) send(ctx context.Context, a *notice) error {
 	return nil
 }
 
-// encode is v, of whose types none can fail, as JSON.
+// encode is v, of whose types none can fail, as JSON. Commands stand in it as they are to be typed.
 func encode(v any) []byte {
-	text, _ := json.Marshal(v)
-	return text
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(v)
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 }
 
 // maxRoutingKey is AMQP's limit, in bytes.

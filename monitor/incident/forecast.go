@@ -36,12 +36,11 @@ func Risk(f *deadline.Forecast, now int64) string {
 	case f.Consumers > 1:
 		served = fmt.Sprintf("its %d consumers take nothing", f.Consumers)
 	}
-	which, at := "first", f.FirstMiss
-	if at <= now { // it has expired, or is just doing so
-		which, at = "last", f.LastMiss
+	in := (time.Duration(f.FirstMiss-now) * time.Millisecond).Round(100 * time.Millisecond)
+	if in <= 0 {
+		return text + served + ", the first expires now"
 	}
-	in := max((time.Duration(at-now) * time.Millisecond).Round(100*time.Millisecond), 100*time.Millisecond)
-	return fmt.Sprintf("%s%s, the %s expires in %s", text, served, which, printable.Span(in))
+	return text + served + ", the first expires in " + printable.Span(in)
 }
 
 // Standing is what decides how far up a queue is in a list that begins with the worst. Every such list is sorted by it.

@@ -14,8 +14,8 @@ import (
 func TestRisk(t *testing.T) {
 	f := &deadline.Forecast{Ready: 30, AtRisk: 30, FirstMiss: 10_000, LastMiss: 50_000}
 	require.Equal(t, "30 messages at risk: nobody consumes, the first expires in 2 s", Risk(f, 8_000))
-	require.Equal(t, "30 messages at risk: nobody consumes, the last expires in 40 s", Risk(f, 10_000))
-	require.Equal(t, "30 messages at risk: nobody consumes, the last expires in 100 ms", Risk(f, 49_990))
+	require.Equal(t, "30 messages at risk: nobody consumes, the first expires now", Risk(f, 10_000))
+	require.Equal(t, "30 messages at risk: nobody consumes, the first expires now", Risk(f, 49_990))
 	f.Consumers, f.AtRisk = 1, 1
 	require.Equal(t, "1 message at risk: 30 messages wait, nothing is consumed yet, the first expires in 2 s", Risk(f, 8_000))
 	f.Stuck = true

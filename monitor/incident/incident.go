@@ -223,7 +223,11 @@ func (c *Condition) says(worst Finding, s *Incident) string {
 	}
 	text := what + worst.QueueName.String() + ": " + worst.Text
 	if s.Queues > 1 && s.Count > worst.Count { // otherwise the others are where its messages are from
-		text += fmt.Sprintf("; and %s more, %s in all", printable.Plural(int64(s.Queues-1), "queue"), printable.Number(s.Count))
+		all := printable.Number(s.Count) + " in all"
+		if worst.Lost > 0 { // what was dead-lettered elsewhere is not lost
+			all = printable.Number(s.Lost) + " lost in all"
+		}
+		text += fmt.Sprintf("; and %s more, %s", printable.Plural(int64(s.Queues-1), "queue"), all)
 	}
 	return text
 }

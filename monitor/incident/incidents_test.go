@@ -79,7 +79,7 @@ func TestConditions(t *testing.T) {
 		{"held_past_deadline", "worker (user ann at 10.0.0.7:5000) holds 10 messages and takes no more; behind it: 2 messages lost (expired); 3,000 messages at risk: its consumer takes nothing",
 			State{Held: []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "10.0.0.7:5000", Count: 10}}, Tallies: tally(Expired, "dropped", 2),
 				Forecasts: []deadline.Forecast{stuckAt(orders, 3000)}}},
-		{"deadline_missed", "2 messages expired (dead-lettered); 30 messages at risk: 1.5 a second are consumed, the last expires in 100 ms; worker (user ann at 10.0.0.7:5000) holds 5 messages, the longest 3 s past its deadline", // too slow
+		{"deadline_missed", "2 messages expired (dead-lettered); 30 messages at risk: 1.5 a second are consumed, the first expires now; worker (user ann at 10.0.0.7:5000) holds 5 messages, the longest 3 s past its deadline", // too slow
 			State{Held: []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "10.0.0.7:5000", Count: 5, Past: 5, FirstDeadlineAt: now.Add(-3 * time.Second).UnixMilli()}},
 				Tallies: tally(Expired, "dead_lettered", 2), Forecasts: []deadline.Forecast{slow}}},
 		{"", "", State{Held: []PastDeadline{{QueueName: orders, Count: 5, Past: 5}}, Purposes: map[QueueName]deadline.Purpose{orders: deadline.Telemetry}}},
@@ -173,7 +173,7 @@ func TestStartItAgain(t *testing.T) {
 	s.blame(nil)
 	list := Evaluate(s)[ConditionOf("deadline_missed")]
 	require.Len(t, list, 1)
-	require.Equal(t, "3,000 messages at risk: nobody consumes, the last expires in 100 ms; "+worker+" left 40 s ago", list[0].Text)
+	require.Equal(t, "3,000 messages at risk: nobody consumes, the first expires now; "+worker+" left 40 s ago", list[0].Text)
 	require.Equal(t, "Start "+worker+" again, or add other consumers.", list[0].Do)
 }
 
@@ -248,7 +248,7 @@ func TestOneCauseIsOneIncident(t *testing.T) {
 		require.Equal(t, []any{31, "q30", maxWorst, int64(496)}, []any{list[0].Queues, list[0].Worst[0].Queue, len(list[0].Worst), list[0].Count})
 		require.Len(t, s.View().Queues, 31)
 		require.Equal(t, Concern{Critical, 28, "4 messages lost (expired)", &s.List()[0]}, s.View().Queues[QueueName{"/", "q3"}], "what was dropped is lost")
-		require.Contains(t, list[0].Summary, "q30 (vhost /): 31 messages lost (expired); and 30 queues more, 496 in all")
+		require.Contains(t, list[0].Summary, "q30 (vhost /): 31 messages lost (expired); and 30 queues more, 496 lost in all")
 		s.Record(missed("other", 1))
 		pass(8 * time.Second)
 		require.Len(t, s.List(), 2)
@@ -259,12 +259,12 @@ func TestOneCauseIsOneIncident(t *testing.T) {
 		}
 		require.LessOrEqual(t, len(s.List()), together+1)
 
-		held := func(clients int) {
+		held := func(clients ...string) {
 			s.set(func(now *State) {
 				now.Held = nil
 				for c := range clients {
 					for q := range 3 {
-						now.Held = append(now.Held, PastDeadline{QueueName: QueueName{"shop", fmt.Sprint("held", c, q)}, Connection: fmt.Sprint("client", c), Address: "h:1", Count: 2, FirstDeadlineAt: 1})
+						now.Held = append(now.Held, PastDeadline{QueueName: QueueName{"shop", fmt.Sprint("held", c, q)}, Connection: clients[c], Address: fmt.Sprint("h:", c), Count: 2, FirstDeadlineAt: 1})
 					}
 				}
 			})
@@ -272,12 +272,15 @@ func TestOneCauseIsOneIncident(t *testing.T) {
 		pass(time.Hour)
 		before := len(s.told())
 		require.Empty(t, s.View().Queues)
-		held(1)
+		held("billing-1")
 		pass(9 * time.Second)
-		held(2)
+		held("billing-1", "shipping")
 		pass(9 * time.Second)
 		require.Len(t, s.told(), before+2, "one for each client")
 		require.Equal(t, 3, s.List()[0].Queues)
+		held("billing-1", "shipping", "billing-2", "billing.3")
+		pass(9 * time.Second)
+		require.Len(t, s.told(), before+2, "and none more for instances of the same application")
 	})
 }
 
@@ -358,7 +361,7 @@ func TestOneLossIsOneIncident(t *testing.T) {
 		require.Len(t, list, 1)
 		require.Equal(t, []any{"dead_letter_unroutable", Critical, int64(60), int64(60)}, []any{list[0].Condition, list[0].Level, list[0].Count, list[0].Toll})
 		require.Equal(t, "Dead letters are parked: curfew.undeliverable (vhost billing): 60 dead letters parked, which had nowhere to go", list[0].Summary)
-		require.Equal(t, Affected{"billing", "exports", 0, 0, "60 messages expired (parked); 10 messages at risk: nobody consumes, the last expires in 100 ms"}, list[0].Worst[1])
+		require.Equal(t, Affected{"billing", "exports", 0, 0, "60 messages expired (parked); 10 messages at risk: nobody consumes, the first expires now"}, list[0].Worst[1])
 		require.Equal(t, Critical, s.View().Queues[exports].Level)
 		s.set(func(now *State) { *now = State{} })
 		pass(2 * time.Minute)

@@ -3,8 +3,11 @@ package incident
 import (
 	"cmp"
 	"fmt"
+	"net"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"curfew/broker/deadline"
 	"curfew/monitor/printable"
@@ -15,6 +18,7 @@ import (
 const (
 	silentTooLong  = 15 * time.Second // a loop, the disk
 	overdueTooLong = 5 * time.Second  // the next deadline
+	backlogTooLong = time.Minute      // likewise, while others are fired
 	clockLimit     = 5 * time.Second  // above a leap second and the steps of a working time service
 	tooManyLetters = 10_000           // that wait to be moved
 	mostSlow       = 0.01
@@ -51,7 +55,12 @@ func seeStuck(s *State) []Finding {
 	case s.Silent > silentTooLong:
 		return one(true, "the loop that fires deadlines has been silent for %s", printable.Span(s.Silent.Truncate(time.Second)))
 	}
-	return one(s.Lag > overdueTooLong && s.Starved == 0, "the next deadline is overdue by %s and has not been fired", printable.Span(s.Lag.Truncate(time.Second)))
+	return one(s.Lag > overdueTooLong && s.Starved == 0 && !(s.fires() && s.Lag < backlogTooLong), "the next deadline is overdue by %s and has not been fired", printable.Span(s.Lag.Truncate(time.Second)))
+}
+
+// fires reports whether deadlines are fired: what is overdue then is behind others, in a burst.
+func (s *State) fires() bool {
+	return slices.ContainsFunc(s.Tallies, func(t Tally) bool { return s.Now.Sub(t.Last) < overdueTooLong })
 }
 
 // counted is the finding about a number of things; none if there are none.
@@ -83,12 +92,12 @@ func seeParked(s *State) (list []Finding) {
 func seeLate(s *State) (list []Finding) {
 	for _, t := range s.Tallies {
 		if t.Kind == ExpiredLate && s.Starved == 0 {
-			late, since := time.Duration(t.WorstMillis)*time.Millisecond, ""
-			if t.FirstDeadlineAt > 0 && t.FirstDeadlineAt < s.Opened.UnixMilli() {
-				since = "; Curfew was down when the first was due"
+			late, since, cause := time.Duration(t.WorstMillis)*time.Millisecond, "", t.VHost
+			if t.FirstDeadlineAt > 0 && t.FirstDeadlineAt < s.Opened.UnixMilli() { // one cause for all virtual hosts
+				since, cause = "; Curfew was down when the first was due", ""
 			}
 			list = append(list, Finding{
-				QueueName: QueueName{t.VHost, t.Queue}, Cause: t.VHost, Count: t.Count, Toll: t.Count, Action: t.Action, FirstAt: t.FirstDeadlineAt, Late: late,
+				QueueName: QueueName{t.VHost, t.Queue}, Cause: cause, Count: t.Count, Toll: t.Count, Action: t.Action, FirstAt: t.FirstDeadlineAt, Late: late,
 				Text: fmt.Sprintf("%s expired late, by up to %s%s", printable.Plural(t.Count, "message"), printable.Span(late), since),
 			})
 		}
@@ -232,10 +241,24 @@ func seeObjectives(s *State) (list []Finding) {
 	return list
 }
 
+// cause is the same for a client that connects again, and for all that have its name but for a number, as instances of one application: what sticks
+// in one of them mostly sticks in all.
+func (h *PastDeadline) cause() string {
+	who := h.Connection
+	if at := strings.IndexFunc(who, unicode.IsDigit); at >= 0 {
+		who = strings.TrimRight(who[:at], "-._:# ")
+	}
+	if who == "" {
+		host, _, _ := net.SplitHostPort(h.Address)
+		who = h.User + " " + host
+	}
+	return who + " " + h.VHost
+}
+
 // finding says what a client holds, and the others besides.
 func (h *PastDeadline) finding(s *State) Finding {
 	f := Finding{
-		QueueName: h.QueueName, keeping: s.Keeping[h.QueueName], Cause: h.Connection + " " + h.Address + " " + h.VHost,
+		QueueName: h.QueueName, keeping: s.Keeping[h.QueueName], Cause: h.cause(),
 		Count: int64(h.Count + h.othersCount), Toll: int64(h.Past + h.othersPast), FirstAt: h.FirstDeadlineAt,
 	}
 	f.Who = fmt.Sprintf("%s (user %s at %s)", name(h.Connection), name(h.User), h.Address)
