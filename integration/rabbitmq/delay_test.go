@@ -441,7 +441,7 @@ func TestTombstoneCut(t *testing.T) {
 		p.cutAt("x-curfew-before", id == "twice")
 		require.Contains(t, curfewDelays(t, r, "cancel", id), "cancelled scheduled message")
 		eventually(t, answerLimit, "the tombstone of "+id, func() bool { return tombstones() == i+1 && r.queue("foo.delay").CaughtUp })
-		require.Contains(t, r.log.String(), "publish a tombstone")
+		require.Contains(t, r.log.String(), "a tombstone is published again")
 	}
 	eventually(t, answerLimit, "to keep the queue again", func() bool { q := r.queue("foo.delay"); return q.State == "keeping" && q.CaughtUp })
 	for _, id := range []string{"lost", "twice"} { // the ids are used again

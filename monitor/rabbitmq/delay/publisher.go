@@ -147,7 +147,11 @@ func (s *session) publishTombstone(tombstone *held) {
 		if err != nil {
 			reason = fmt.Sprintf("that %s was cancelled is known only to this Curfew, which cannot publish that to the queue: let its user write to amq.default (%v)", tombstone.id, err)
 		}
-		k.trouble("tombstone", reason, 3*passedEvery)
+		if errors.Is(err, errUnanswered) {
+			k.log.Info("a tombstone is published again on the next connection", zap.Error(err))
+		} else {
+			k.trouble("tombstone", reason, 3*passedEvery)
+		}
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		defer deadline.Wake(k.wake)
