@@ -73,7 +73,7 @@ func (s *stranded) messages() int64 {
 const undeliveredAfter = 45 * time.Second
 
 // undelivered watches the messages that a delay queue has discarded. RabbitMQ's at-least-once dead-lettering has 32 of a queue in flight, and those that no
-// queue takes stay there: others may wait behind them for ever.
+// queue takes stay there: others may wait behind them forever.
 type undelivered struct {
 	since time.Time // none has been delivered since then; zero: there are none
 	left  int64     // how many wait

@@ -24,12 +24,12 @@ func TestUndeliveredMessages(t *testing.T) {
 			{40, 1500, 0, "these are left"},
 			{40, 1500, 0, "for 30 seconds"},
 			{41, 1501, 41, "and for a minute, with one more behind them"},
-			{41, 20, 41, "another keeper counts anew"},
+			{41, 20, 41, "another keeper counts from 0"},
 			{41, 21, 0, "and then one is delivered"},
 			{41, 21, 0, "or RabbitMQ's count was old"},
 			{42, 21, 42, "for nothing has been since"},
 			{0, 21, 0, "until all are gone"},
-			{5, 26, 0, "what comes later is judged anew"},
+			{5, 26, 0, "what comes later is judged again"},
 		} {
 			u.look(step.left, step.discarded)
 			require.Equal(t, step.told, u.messages(), step.why)

@@ -191,12 +191,6 @@ func (c *core) endHere(e *held) {
 	c.ended[0][ending{e.fingerprint, e.stamped}] = true
 }
 
-// hasEnded reports whether a message that has come back was cancelled or replaced in the last minutes.
-func (c *core) hasEnded(e *held, m *message) bool {
-	was := ending{e.fingerprint, m.stamped}
-	return c.ended[0][was] || c.ended[1][was]
-}
-
 // reschedule changes when the waiting messages with an id are due.
 func (c *core) reschedule(id string, due deadline.Instant) Outcome {
 	first := c.byID[id]

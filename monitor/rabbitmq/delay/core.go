@@ -204,7 +204,10 @@ func (c *core) deliver(now deadline.Instant, ch *channel, tag uint64, m *message
 		return
 	}
 	e.due, e.known = c.dueOf(now, m)
-	e.stays = e.known == ByStamp || c.expiresFirst(now, e, m)
+	e.stays = e.known == ByStamp || m.expiresFirst(now, e.due, m.life(c.ttl))
+	if m.expiresFirst(now, e.due, c.ttl) {
+		c.troubles["ttl"] = "the queue has a message-ttl, and messages are due later: RabbitMQ delivers them early whenever Curfew does not hold them. Exempt the queue from that policy."
+	}
 	if m.returned {
 		c.isBack(e, m)
 	}
@@ -215,7 +218,7 @@ func (c *core) deliver(now deadline.Instant, ch *channel, tag uint64, m *message
 		c.endOne(e, tombstones)
 		return
 	}
-	if m.returned && c.hasEnded(e, m) {
+	if is := (ending{e.fingerprint, m.stamped}); m.returned && (c.ended[0][is] || c.ended[1][is]) { // in the last minutes
 		c.settle(e, true) // the acknowledgement was lost
 		return
 	}
@@ -275,7 +278,7 @@ func (c *core) dueOf(now deadline.Instant, m *message) (deadline.Instant, Known)
 	}
 	delay := m.delay
 	if delay < 0 {
-		delay = max(c.life(m), 0)
+		delay = max(m.life(c.ttl), 0)
 	}
 	switch {
 	case m.passed != "" && m.passed != c.queue && c.isDelay(m.passed):
@@ -291,28 +294,6 @@ func (c *core) dueOf(now deadline.Instant, m *message) (deadline.Instant, Known)
 	}
 	c.counts.UnknownAge++
 	return now.Add(delay), Unknown
-}
-
-// life is how long after it was published RabbitMQ expires a message; negative: it does not.
-func (c *core) life(m *message) time.Duration {
-	if m.expires && (c.ttl < 0 || m.expiration < c.ttl) {
-		return m.expiration
-	}
-	return c.ttl
-}
-
-// expiresFirst reports whether RabbitMQ expires a message before it is due, which delivers it, unless somebody holds it.
-func (c *core) expiresFirst(now deadline.Instant, e *held, m *message) bool {
-	if m.published > 0 {
-		now = min(now, m.published)
-	}
-	before := func(life time.Duration) bool {
-		return life >= 0 && (m.delay > life || m.until > 0 && e.due > now.Add(life))
-	}
-	if before(c.ttl) {
-		c.troubles["ttl"] = "the queue has a message-ttl, and messages are due later: RabbitMQ delivers them early whenever Curfew does not hold them. Exempt the queue from that policy."
-	}
-	return before(c.life(m))
 }
 
 // settle ends the custody of a message: it is acknowledged, or discarded to be delivered.

@@ -180,3 +180,19 @@ func plain(v any) any {
 	}
 	return v
 }
+
+// life is how long after it was published RabbitMQ expires the message in a queue with a time to live; negative: there is none, or it does not.
+func (m *message) life(ttl time.Duration) time.Duration {
+	if m.expires && (ttl < 0 || m.expiration < ttl) {
+		return m.expiration
+	}
+	return ttl
+}
+
+// expiresFirst reports whether RabbitMQ expires a message that lives so long before it is due, which delivers it, unless somebody holds it.
+func (m *message) expiresFirst(now, due deadline.Instant, life time.Duration) bool {
+	if m.published > 0 {
+		now = min(now, m.published)
+	}
+	return life >= 0 && (m.delay > life || m.until > 0 && due > now.Add(life))
+}

@@ -139,14 +139,14 @@ func (d *definitions) split(x object) error {
 		}
 	}
 	alternate := setBy(d.governing(x, name, "exchanges"))["alternate-exchange"]
-	d.addBeside(x, "queues", object{"name": queue, "durable": true, "auto_delete": false, "arguments": object{"x-queue-type": "quorum"}})
-	d.addBeside(x, "policies", d.policyFor(x, name, "exchanges", object{"alternate-exchange": now}))
-	d.addBeside(x, "policies", d.policyFor(x, queue, "queues", waiting(d.family, now)))
+	d.addFor(x, "queues", object{"name": queue, "durable": true, "auto_delete": false, "arguments": object{"x-queue-type": "quorum"}})
+	d.addFor(x, "policies", d.policyFor(x, name, "exchanges", object{"alternate-exchange": now}))
+	d.addFor(x, "policies", d.policyFor(x, queue, "queues", waiting(d.family, now)))
 	if behind["alternate-exchange"] == nil {
 		if alternate == nil {
 			alternate = d.catchAll(x, name+cluster.UndeliveredSuffix)
 		}
-		d.addBeside(x, "policies", d.policyFor(x, now, "exchanges", object{"alternate-exchange": alternate}))
+		d.addFor(x, "policies", d.policyFor(x, now, "exchanges", object{"alternate-exchange": alternate}))
 	}
 	if x["auto_delete"] == true {
 		d.note("Exchange %s is auto-delete: it goes when Curfew unbinds it last. Declare it without.", name)
@@ -157,14 +157,14 @@ func (d *definitions) split(x object) error {
 
 // catchAll adds an exchange and a queue of that name, which gets all that the exchange does.
 func (d *definitions) catchAll(x object, name string) string {
-	d.addBeside(x, "exchanges", object{"name": name, "type": "fanout", "durable": true, "auto_delete": false, "internal": false, "arguments": object{}})
-	d.addBeside(x, "queues", object{"name": name, "durable": true, "auto_delete": false, "arguments": object{"x-queue-type": "quorum", "x-max-length": mostUndelivered}})
-	d.addBeside(x, "bindings", object{"source": name, "destination": name, "destination_type": "queue", "routing_key": "", "arguments": object{}})
+	d.addFor(x, "exchanges", object{"name": name, "type": "fanout", "durable": true, "auto_delete": false, "internal": false, "arguments": object{}})
+	d.addFor(x, "queues", object{"name": name, "durable": true, "auto_delete": false, "arguments": object{"x-queue-type": "quorum", "x-max-length": mostUndelivered}})
+	d.addFor(x, "bindings", object{"source": name, "destination": name, "destination_type": "queue", "routing_key": "", "arguments": object{}})
 	return name
 }
 
-// addBeside adds what belongs to the virtual host of an exchange.
-func (d *definitions) addBeside(x object, kind string, o object) {
+// addFor adds what belongs to the virtual host of an exchange.
+func (d *definitions) addFor(x object, kind string, o object) {
 	if vhost, has := x["vhost"]; has {
 		o["vhost"] = vhost
 	}

@@ -115,7 +115,7 @@ func TestLeastRights(t *testing.T) {
 		names[i] = fmt.Sprintf("a-queue-for-the-orders-%d", i)
 	}
 	require.Equal(t, anyName, s.granted(names), "Erlang could not compile it")
-	require.Contains(t, s.Notes()[len(s.Notes())-1], "no pattern with so many names")
+	require.Contains(t, s.Notes()[len(s.Notes())-1], "no pattern with as many names")
 	require.NotContains(t, s.script(), "CURFEW_PASSWORD")
 }
 

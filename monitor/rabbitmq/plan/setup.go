@@ -164,7 +164,7 @@ func oneOf(patterns []string) string {
 func (s *Setup) granted(patterns []string) string {
 	all := oneOf(patterns)
 	if len(all) > longestPattern {
-		s.note("RabbitMQ takes no pattern with so many names, so %s stands in place of one. Before you import this, write one that matches what Curfew needs, such as ^orders\\..*$", anyName)
+		s.note("RabbitMQ takes no pattern with as many names, so %s stands in place of one. Before you import this, write one that matches what Curfew needs, such as ^orders\\..*$", anyName)
 		return anyName
 	}
 	return all
