@@ -231,7 +231,7 @@ var scenarios = []scenario{
 		tests: []string{"integration/rabbitmq.TestKeeperStandsAsideForConsumers", "monitor/rabbitmq/keeper.TestFlappingConsumersAreLeftAloneLongerAndLonger"}},
 	{id: "F69", fault: "beside RabbitMQ: queues where holding messages would do harm",
 		holds: "they are refused with the reason",
-		tests: []string{"monitor/rabbitmq/queuefacts.TestRefusal", "monitor/rabbitmq/keeper.TestSettingsRefuse", "integration/rabbitmq.TestPageNamesEveryRefusal"}},
+		tests: []string{"monitor/rabbitmq/cluster.TestDecide", "monitor/rabbitmq/keeper.TestOtherFactsEndARefusal", "integration/rabbitmq.TestPageNamesEveryRefusal"}},
 	{id: "F70", fault: "beside RabbitMQ: the connection is cut, a node restarts or is killed, a leader moves, memory runs out",
 		holds: "what is due is dead-lettered, by the deadlines known before; what is not stays",
 		tests: []string{"integration/rabbitmq.TestKeeperSurvivesLosses", "integration/rabbitmq.TestKeeperAndARestartedNode", "integration/rabbitmq.TestThreeNodes", "integration/rabbitmq.TestRounds"}},
