@@ -226,6 +226,18 @@ var azureRules = []azureRule{
 		}
 		b.dead().shows()
 	}},
+	{page: pageLocks, says: "a receiver goes on, however long ago it lost a lock", check: func(b *rulesBench) {
+		r, m := b.locked("m", 0)
+		b.clock.advance(ruleLock)
+		b.receive1("m")
+		b.clock.advance(2 * time.Hour) // AMQP 0-9-1's timeout of acknowledgements would have ended the session
+		b.put("next", 0)
+		next := b.one(r)
+		require.Equal(b.t, "next", string(next.Body))
+		require.NoError(b.t, r.CompleteMessage(b.ctx, next, nil))
+		b.fails(azservicebus.CodeLockLost, r.CompleteMessage(b.ctx, m, nil))
+		b.shows()
+	}},
 	{page: pageLocks, says: "completing removes a message, once", check: func(b *rulesBench) {
 		r, m := b.locked("m", 0)
 		b.close(r)
