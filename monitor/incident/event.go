@@ -2,6 +2,7 @@ package incident
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -75,6 +76,8 @@ const (
 	// maxTallies bounds the tallies. What finds no room is added up per Kind under the queue otherQueues.
 	maxTallies  = 1000
 	otherQueues = "_other"
+	// serverNamed begins the names that the broker makes up. Such queues come and go with each client, and have half of the room at most.
+	serverNamed = "amq.gen-"
 )
 
 // tallies count events by kind and queue. Safe for concurrent use.
@@ -97,6 +100,9 @@ func (t *tallies) record(e Event) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if len(t.all) >= maxTallies/2 && strings.HasPrefix(e.Queue, serverNamed) {
+		e.Queue = serverNamed + "*"
+	}
 	k := tallyKey{e.Kind, e.VHost, e.Queue}
 	of := t.all[k]
 	if of == nil && len(t.all) >= maxTallies {

@@ -23,6 +23,7 @@ type looker struct {
 	leads     map[string]*leads
 	looks     uint64
 	consumers map[incident.QueueName]incident.Consumers // at the last look
+	last      map[incident.QueueName]deadline.Purpose   // likewise
 }
 
 // look fills in what the conditions are judged by. It is called by one goroutine at a time.

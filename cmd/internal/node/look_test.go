@@ -82,6 +82,25 @@ func TestPurposesAtTheCeilings(t *testing.T) {
 	require.Equal(t, deadline.Retry, l.purposes(b, s)[work], "somebody consumes where its dead letters lead")
 }
 
+// TestPurposeOfADeletedQueue: it stays what it was, and one that nobody has looked at was for a reply, and no loss.
+func TestPurposeOfADeletedQueue(t *testing.T) {
+	b, s := ceilings(t, 2, 1)
+	vh, _ := b.VHost("/")
+	l, work := &looker{}, incident.QueueName{VHost: "/", Name: s.Forecasts[0].Queue}
+	brief := incident.QueueName{VHost: "/", Name: "brief"}
+	other := incident.QueueName{VHost: "_other", Name: "_other"}
+	for _, q := range []incident.QueueName{brief, other} {
+		s.Tallies = append(s.Tallies, incident.Tally{Event: incident.Event{Kind: incident.Expired, VHost: q.VHost, Queue: q.Name}})
+	}
+	require.Equal(t, deadline.Work, l.purposes(b, s)[work])
+	_, err := vh.Queues.Delete(nil, work.Name, broker.QueueDeletion{})
+	require.NoError(t, err)
+	of := l.purposes(b, s)
+	require.Equal(t, deadline.Work, of[work])
+	require.Equal(t, deadline.Reply, of[brief])
+	require.Equal(t, deadline.Work, of[other], "what found no room may be anything")
+}
+
 func purposeAt(t *testing.T, l *looker, b *broker.Broker, name string) deadline.Purpose {
 	vh, _ := b.VHost("/")
 	q, err := vh.Queues.Get(name)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -23,7 +24,10 @@ func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.Queu
 		}
 		of[name] = deadline.Work
 		if vh, ok := b.VHost(name.VHost); ok {
-			if q, err := vh.Queues.Get(name.Name); err == nil {
+			q, err := vh.Queues.Get(name.Name)
+			if err != nil {
+				of[name] = l.wasForLocked(name)
+			} else {
 				if !q.Settings().Objective.NoneExpires() {
 					of[name] = l.purposeLocked(vh, q)
 				}
@@ -46,13 +50,19 @@ func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.Queu
 	for i := range s.Held {
 		add(s.Held[i].QueueName)
 	}
-	l.consumers = s.Consumers
+	l.consumers, l.last = s.Consumers, of
 	for name, x := range l.leads {
 		if x.look+leadsKept < l.looks { // it would keep deleted queues in memory
 			delete(l.leads, name)
 		}
 	}
 	return of
+}
+
+// wasForLocked is what a queue that has been deleted was for, at the last look. One that was gone before a look is no loss to whoever deleted it, such as a
+// reply queue.
+func (l *looker) wasForLocked(name incident.QueueName) deadline.Purpose {
+	return cmp.Or(l.last[name], deadline.Reply)
 }
 
 // consumersOf are the consumers of a queue, given those at the last look, if there was one.
@@ -91,7 +101,12 @@ func (o *ownBroker) meant(vhost, queue string) bool {
 		return false
 	}
 	q, err := vh.Queues.Get(queue)
-	return err == nil && !q.Settings().Objective.NoneExpires() && !o.n.looker.purpose(o.broker, q).Loses()
+	if err != nil {
+		o.n.looker.mu.Lock()
+		defer o.n.looker.mu.Unlock()
+		return !o.n.looker.wasForLocked(incident.QueueName{VHost: vhost, Name: queue}).Loses()
+	}
+	return !q.Settings().Objective.NoneExpires() && !o.n.looker.purpose(o.broker, q).Loses()
 }
 
 // purposeLocked is what a queue is for, by its arguments, its policies and what leads where.
