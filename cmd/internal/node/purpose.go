@@ -26,7 +26,7 @@ func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.Queu
 		if vh, ok := b.VHost(name.VHost); ok {
 			q, err := vh.Queues.Get(name.Name)
 			if err != nil {
-				of[name] = l.wasForLocked(name)
+				of[name] = cmp.Or(l.last[name], deadline.Reply) // gone before a look: no loss to whoever deleted it
 			} else {
 				if !q.Settings().Objective.NoneExpires() {
 					of[name] = l.purposeLocked(vh, q)
@@ -57,12 +57,6 @@ func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.Queu
 		}
 	}
 	return of
-}
-
-// wasForLocked is what a queue that has been deleted was for, at the last look. One that was gone before a look is no loss to whoever deleted it, such as a
-// reply queue.
-func (l *looker) wasForLocked(name incident.QueueName) deadline.Purpose {
-	return cmp.Or(l.last[name], deadline.Reply)
 }
 
 // consumersOf are the consumers of a queue, given those at the last look, if there was one.
@@ -104,7 +98,7 @@ func (o *ownBroker) meant(vhost, queue string) bool {
 	if err != nil {
 		o.n.looker.mu.Lock()
 		defer o.n.looker.mu.Unlock()
-		return !o.n.looker.wasForLocked(incident.QueueName{VHost: vhost, Name: queue}).Loses()
+		return !cmp.Or(o.n.looker.last[incident.QueueName{VHost: vhost, Name: queue}], deadline.Reply).Loses()
 	}
 	return !q.Settings().Objective.NoneExpires() && !o.n.looker.purpose(o.broker, q).Loses()
 }
