@@ -284,6 +284,32 @@ func TestOneCauseIsOneIncident(t *testing.T) {
 	})
 }
 
+// TestABacklogIsNotStuck: an overdue deadline is behind others for a while, if others are fired.
+func TestABacklogIsNotStuck(t *testing.T) {
+	now := time.Now()
+	told := func(lag time.Duration, kind Kind, ago time.Duration) bool {
+		return len(seeStuck(&State{Now: now, Lag: lag, Tallies: []Tally{{Event: Event{Kind: kind}, Last: now.Add(-ago)}}})) > 0
+	}
+	require.False(t, told(10*time.Second, Expired, time.Second))
+	require.False(t, told(10*time.Second, ExpiredLate, time.Second))
+	require.True(t, told(10*time.Second, LockHeld, time.Second), "that is not a deadline")
+	require.True(t, told(10*time.Second, Expired, time.Minute))
+	require.True(t, told(2*backlogTooLong, Expired, time.Second), "it is another queue's")
+}
+
+// TestWhoHolds: instances of an application are one cause, also when they connect again; clients without a name are their hosts.
+func TestWhoHolds(t *testing.T) {
+	of := func(connection, address string) string {
+		return (&PastDeadline{QueueName: QueueName{"shop", "q"}, Connection: connection, User: "ann", Address: address}).cause()
+	}
+	for _, one := range [][2]string{{"worker-1", "h:1"}, {"worker-2", "i:2"}, {"worker", "h:3"}} {
+		require.Equal(t, "worker shop", of(one[0], one[1]))
+	}
+	require.Equal(t, "ann 10.0.0.7 shop", of("10.0.0.7:5000 -> 10.0.0.1:5672", "10.0.0.7:5000"))
+	require.Equal(t, "ann fe80::1 shop", of("fe80::1:5000 -> fe80::2:5672", "[fe80::1]:5000"))
+	require.Equal(t, "ann h shop", of("42", "h:1"))
+}
+
 // TestLossStandsFirst: messages that were dropped are critical, and stand above more that are parked. What will expire becomes critical, which is
 // told, and is so until its end, which goes where that went.
 func TestLossStandsFirst(t *testing.T) {

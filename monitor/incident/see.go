@@ -60,7 +60,7 @@ func seeStuck(s *State) []Finding {
 
 // fires reports whether deadlines are fired: what is overdue then is behind others, in a burst.
 func (s *State) fires() bool {
-	return slices.ContainsFunc(s.Tallies, func(t Tally) bool { return s.Now.Sub(t.Last) < overdueTooLong })
+	return slices.ContainsFunc(s.Tallies, func(t Tally) bool { return t.Kind != LockHeld && s.Now.Sub(t.Last) < overdueTooLong })
 }
 
 // counted is the finding about a number of things; none if there are none.
@@ -242,13 +242,13 @@ func seeObjectives(s *State) (list []Finding) {
 }
 
 // cause is the same for a client that connects again, and for all that have its name but for a number, as instances of one application: what sticks
-// in one of them mostly sticks in all.
+// in one of them mostly sticks in all. A client without a name is its user and its host: then Connection has the addresses of both ends.
 func (h *PastDeadline) cause() string {
-	who := h.Connection
+	who, _, unnamed := strings.Cut(h.Connection, " -> ")
 	if at := strings.IndexFunc(who, unicode.IsDigit); at >= 0 {
 		who = strings.TrimRight(who[:at], "-._:# ")
 	}
-	if who == "" {
+	if who == "" || unnamed {
 		host, _, _ := net.SplitHostPort(h.Address)
 		who = h.User + " " + host
 	}
