@@ -28,7 +28,7 @@ func statusCommand() *cobra.Command {
 		if err := a.Call(cmd.Context(), http.MethodGet, cli.Path("curfew", "status"), nil, &s); err != nil {
 			return err
 		}
-		if err := a.Print(cmd.OutOrStdout(), s, []string{"CURFEW " + s.Version[strings.LastIndex(s.Version, "-")+1:] + "!", s.Health + "!="}, statusRows(&s)); err != nil {
+		if err := a.Print(cmd.OutOrStdout(), s, []string{"CURFEW " + narrow(s.Version) + "!", s.Health + "!="}, statusRows(&s)); err != nil {
 			return err
 		}
 		again, err := cmd.Flags().GetBool("watch")
@@ -38,6 +38,14 @@ func statusCommand() *cobra.Command {
 		return nil
 	}
 	return cli.Watched(c)
+}
+
+// narrow is a version for the first column: one between two releases is its commit, and whether that was changed, such as 8754e1d2549b+dirty.
+func narrow(version string) string {
+	if len(version) <= 20 {
+		return version
+	}
+	return version[strings.LastIndexByte(version[:len(version)-len("+dirty")], '-')+1:]
 }
 
 // reasons are all of them, or how many there are if somebody has just read them above.

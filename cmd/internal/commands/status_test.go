@@ -190,3 +190,14 @@ func TestHeldIsNotNext(t *testing.T) {
 		assert.Regexp(c, `\ndeadlines        1 pending, next in \S+ \(20\S+Z\)\n`, r.status())
 	}, time.Minute, 20*time.Millisecond)
 }
+
+// TestVersionsAreNarrow: what a release is called stays whole.
+func TestVersionsAreNarrow(t *testing.T) {
+	for version, want := range map[string]string{
+		"v0.1.0": "v0.1.0", "v0.1.0-rc.1": "v0.1.0-rc.1", "devel": "devel", "8754e1d2-dirty": "8754e1d2-dirty",
+		"v0.0.0-20261130083556-8754e1d2549b": "8754e1d2549b", "v0.0.0-20261130083556-8754e1d2549b+dirty": "8754e1d2549b+dirty",
+		"v0.1.0-5-g8754e1d2-dirty": "g8754e1d2-dirty",
+	} {
+		require.Equal(t, want, narrow(version))
+	}
+}
