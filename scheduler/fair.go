@@ -3,7 +3,7 @@ package scheduler
 import (
 	"container/heap"
 	"context"
-	"maps"
+	"math"
 	"slices"
 	"sync"
 
@@ -11,8 +11,9 @@ import (
 )
 
 // Fair is a schedule for several tenants. Each has an Index of its own, and each Claim is a turn of one
-// tenant: so the many shadows of one tenant that are due at once do not hold up the others. Create it
-// with NewFair. It is otherwise as a Store is.
+// tenant: so the many shadows of one tenant that are due at once do not hold up the others. When more of
+// a tenant is due than one Claim takes, the turns go round its queues, too. Create it with NewFair. It is
+// otherwise as a Store is.
 type Fair struct {
 	tenantOf func(queue uint64) string
 
@@ -21,6 +22,7 @@ type Fair struct {
 	queues  map[uint64]*queueShadows // those with shadows
 	waiting tenantHeap               // tenants with nothing due, by next
 	due     []*tenant                // the others, in the order of their turns
+	dealt   []Later
 }
 
 var _ Store = (*Fair)(nil)
@@ -29,20 +31,39 @@ var _ Store = (*Fair)(nil)
 type tenant struct {
 	*Index
 	name  string
-	next  deadline.Instant // lowest score; 0: it is empty
+	next  deadline.Instant // lowest score that may be claimed, or never
 	place int              // in waiting
 	isDue bool             // it is in due, not in waiting
+
+	behind bool            // the last Claim left more that is due
+	apart  int             // queues with an Index of their own
+	held   int             // see Hold
+	turns  []*queueShadows // those of them whose turn comes
 }
 
 // queueShadows remembers whose a queue is as long as it has shadows, since nobody may know it any more
 // when these are removed.
 type queueShadows struct {
 	of *tenant
-	n  int64
+	n  int64 // its shadows, wherever they are
+	// apart has those that are due and were set apart for the turns of the tenant's queues, in the order that they had. The others are in the tenant's
+	// Index; no shadow is in both. nil: none are.
+	apart *Index
+	turns bool // it is in the tenant's turns
+	held  bool // see Hold
 }
 
-// fairStep is how many shadows are dealt with under one lock.
-const fairStep = 256
+const (
+	// fairStep is how many shadows are dealt with under one lock.
+	fairStep = 256
+	// fairTurn is how many shadows of a queue are claimed in its turn, where a tenant is behind, and fairDeal how many of those that are due a Claim
+	// sets apart by queue before that. To do so is much cheaper than to expire them: what has become due behind them is soon seen.
+	fairTurn, fairDeal = 64, 2048
+	// maxApart is how many queues of a tenant have shadows set apart at a time, some 3 KiB each: the others wait in the tenant's Index.
+	maxApart = 4096
+
+	never = deadline.Instant(math.MaxInt64)
+)
 
 // NewFair returns an empty schedule. tenantOf names the tenant of a queue; it is called with a lock
 // held, and is asked once as long as the queue has shadows.
@@ -56,12 +77,13 @@ func (f *Fair) Apply(ctx context.Context, add, remove []deadline.Ref) error {
 		return err
 	}
 	for run := range runs(add, refQueue) {
-		if err := f.change(run[0].Queue, true, func(s *Index) error { return s.Apply(ctx, run, nil) }); err != nil {
+		add := func(s *Index) error { return s.Apply(ctx, run, nil) }
+		if err := f.change(run[0].Queue, add, func(s *Index) error { return s.Apply(ctx, nil, run) }); err != nil {
 			return err
 		}
 	}
 	for run := range runs(remove, refQueue) {
-		if err := f.change(run[0].Queue, false, func(s *Index) error { return s.Apply(ctx, nil, run) }); err != nil {
+		if err := f.change(run[0].Queue, nil, func(s *Index) error { return s.Apply(ctx, nil, run) }); err != nil {
 			return err
 		}
 	}
@@ -75,12 +97,12 @@ func (f *Fair) Settle(ctx context.Context, done []deadline.Ref, later []Later) e
 		return err
 	}
 	for run := range runs(done, refQueue) {
-		if err := f.change(run[0].Queue, false, func(s *Index) error { return s.Settle(ctx, run, nil) }); err != nil {
+		if err := f.change(run[0].Queue, nil, func(s *Index) error { return s.Settle(ctx, run, nil) }); err != nil {
 			return err
 		}
 	}
-	for run := range runs(later, func(l *Later) uint64 { return l.Queue }) {
-		if err := f.change(run[0].Queue, false, func(s *Index) error { return s.Settle(ctx, nil, run) }); err != nil {
+	for run := range runs(later, laterQueue) {
+		if err := f.change(run[0].Queue, nil, func(s *Index) error { return s.Settle(ctx, nil, run) }); err != nil {
 			return err
 		}
 	}
@@ -88,6 +110,8 @@ func (f *Fair) Settle(ctx context.Context, done []deadline.Ref, later []Later) e
 }
 
 func refQueue(r *deadline.Ref) uint64 { return r.Queue }
+
+func laterQueue(l *Later) uint64 { return l.Queue }
 
 // runs yields parts of a list that are about one queue each, of up to fairStep.
 func runs[T any](all []T, queue func(*T) uint64) func(yield func([]T) bool) {
@@ -105,37 +129,107 @@ func runs[T any](all []T, queue func(*T) uint64) func(yield func([]T) bool) {
 	}
 }
 
-// change changes the shadows of one queue, and then puts its tenant where it belongs. Unless add is
-// set it does nothing for a queue without shadows.
-func (f *Fair) change(queue uint64, add bool, fn func(*Index) error) error {
+// change changes the shadows of one queue, and then puts its tenant where it belongs. What add adds is not in the Index that the queue may have apart,
+// where only rest is called; without add, rest is called for the tenant's Index, too. Without add it does nothing for a queue without shadows.
+func (f *Fair) change(queue uint64, add, rest func(*Index) error) (err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	q := f.queues[queue]
 	if q == nil {
-		if !add {
+		if add == nil {
 			return nil
 		}
+		q = f.queueLocked(queue)
+	}
+	before := q.of.length()
+	if q.apart != nil {
+		apart := q.apart.length()
+		err = rest(q.apart)
+		q.n += q.apart.length() - apart
+	}
+	if add == nil {
+		add = rest
+	}
+	if err == nil {
+		err = add(q.of.Index)
+	}
+	q.n += q.of.length() - before
+	f.tidyLocked(queue, q)
+	f.placeLocked(q.of)
+	return err
+}
+
+// queueLocked returns what is known of a queue.
+func (f *Fair) queueLocked(queue uint64) *queueShadows {
+	q := f.queues[queue]
+	if q == nil {
 		q = &queueShadows{of: f.tenantLocked(f.tenantOf(queue))}
 		f.queues[queue] = q
 	}
-	before := q.of.length()
-	err := fn(q.of.Index)
-	if q.n += q.of.length() - before; q.n == 0 {
+	return q
+}
+
+// tidyLocked forgets a queue of which nothing is left.
+func (f *Fair) tidyLocked(queue uint64, q *queueShadows) {
+	if q.n == 0 && q.apart != nil {
+		q.apart, q.of.apart = nil, q.of.apart-1
+	}
+	if q.n == 0 && !q.held {
 		delete(f.queues, queue)
 	}
-	f.placeLocked(q.of)
-	return err
+}
+
+// Hold keeps Claim from taking shadows of a queue, until it is called again with false: somebody is about to ask about some that were claimed, and
+// the others come after those.
+func (f *Fair) Hold(queue uint64, held bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	q := f.queues[queue]
+	switch {
+	case held:
+		if q = f.queueLocked(queue); !q.held {
+			q.held, q.of.held = true, q.of.held+1
+		}
+	case q != nil && q.held:
+		q.held, q.of.held = false, q.of.held-1
+		f.tidyLocked(queue, q)
+		q.takesTurns()
+		f.placeLocked(q.of)
+	}
+}
+
+// takesTurns puts a queue at the end of the turns if it has an Index apart and is not held.
+func (q *queueShadows) takesTurns() {
+	if q.apart != nil && !q.held && !q.turns {
+		q.turns, q.of.turns = true, append(q.of.turns, q)
+	}
 }
 
 // tenantLocked returns the tenant of that name, a new one if there is none.
 func (f *Fair) tenantLocked(name string) *tenant {
 	t := f.tenants[name]
 	if t == nil {
-		t = &tenant{Index: NewIndex(), name: name}
+		t = &tenant{Index: NewIndex(), name: name, next: never}
 		f.tenants[name] = t
 		heap.Push(&f.waiting, t)
 	}
 	return t
+}
+
+// lowest is the lowest score of those that may be claimed, or one that is no later than until; never if there are none.
+func (t *tenant) lowest(until deadline.Instant) (at deadline.Instant) {
+	if at = t.Index.lowest(); at == 0 {
+		at = never
+	}
+	for _, q := range t.turns {
+		if at <= until {
+			break
+		}
+		if q.apart != nil && !q.held {
+			at = min(at, q.apart.lowest())
+		}
+	}
+	return at
 }
 
 // placeLocked notes that the shadows of a tenant have changed. One whose turn comes stays in line.
@@ -143,7 +237,7 @@ func (f *Fair) placeLocked(t *tenant) {
 	if t.isDue {
 		return
 	}
-	if t.next = t.lowest(); t.next == 0 {
+	if t.next = t.lowest(0); t.next == never && t.apart+t.held == 0 {
 		heap.Remove(&f.waiting, t.place)
 		delete(f.tenants, t.name)
 		return
@@ -152,7 +246,7 @@ func (f *Fair) placeLocked(t *tenant) {
 }
 
 // Claim implements Store for the tenant whose turn it is. next is <= until while any tenant
-// has more to claim. It fails only for an invalid lease.
+// has more to claim; it is 0, too, if all queues with shadows are held. It fails only for an invalid lease.
 func (f *Fair) Claim(ctx context.Context, until deadline.Instant, max int, leaseUntil deadline.Instant, out []deadline.Ref) (claimed []deadline.Ref, next deadline.Instant, err error) {
 	if err := checkLease(until, leaseUntil); err != nil {
 		return out, 0, err
@@ -168,15 +262,15 @@ func (f *Fair) Claim(ctx context.Context, until deadline.Instant, max int, lease
 	for range len(f.due) {
 		t := f.due[0]
 		f.due = f.due[1:]
-		out, t.next, err = t.Index.Claim(ctx, until, max, leaseUntil, out)
-		if t.next != 0 && t.next <= until {
+		out = f.claimLocked(ctx, t, until, max, leaseUntil, out)
+		if t.next = t.lowest(until); t.next <= until {
 			f.due = append(f.due, t)
 		} else {
 			t.isDue = false
 			heap.Push(&f.waiting, t)
 			f.placeLocked(t)
 		}
-		if err != nil || len(out) > before || max == 0 {
+		if len(out) > before || max == 0 {
 			break
 		}
 	}
@@ -186,10 +280,72 @@ func (f *Fair) Claim(ctx context.Context, until deadline.Instant, max int, lease
 		for _, t := range f.due {
 			next = min(next, t.next)
 		}
-	case len(f.waiting) > 0:
+	case len(f.waiting) > 0 && f.waiting[0].next != never:
 		next = f.waiting[0].next
 	}
-	return out, next, err
+	return out, next, nil
+}
+
+// claimLocked claims shadows of one tenant.
+func (f *Fair) claimLocked(ctx context.Context, t *tenant, until deadline.Instant, most int, leaseUntil deadline.Instant, out []deadline.Ref) []deadline.Ref {
+	if !t.behind && t.apart+t.held == 0 {
+		out, next, _ := t.Claim(ctx, until, most, leaseUntil, out) // it fails for its lease alone, which is right
+		t.behind = most > 0 && next != 0 && next <= until
+		return out
+	}
+	if most == 0 {
+		return out
+	}
+	before := len(out)
+	f.dealt = t.take(until, fairDeal, f.dealt[:0])
+	t.behind = len(f.dealt) == fairDeal
+	left := f.dealt
+	for run := range runs(f.dealt, laterQueue) {
+		q := f.queues[run[0].Queue]
+		if q.apart == nil && !q.held {
+			n := min(len(run), fairTurn, most-most/2-(len(out)-before))
+			for i := range run[:n] {
+				out = append(out, run[i].Ref)
+				run[i].At = leaseUntil
+			}
+			t.put(run[:n])
+			run, left = run[n:], left[n:]
+		}
+		if len(run) > 0 {
+			if q.apart == nil && t.apart >= maxApart {
+				break
+			}
+			q.setApart(run)
+			left = left[len(run):]
+		}
+	}
+	t.put(left)
+	for idle := 0; idle < len(t.turns) && len(out)-before < most; idle++ {
+		q := t.turns[0]
+		t.turns, q.turns = t.turns[1:], false
+		if q.held || q.apart == nil {
+			continue
+		}
+		claimed, next, _ := q.apart.Claim(ctx, until, min(fairTurn, most-(len(out)-before)), leaseUntil, out)
+		if len(claimed) > len(out) {
+			out, idle = claimed, -1
+		}
+		if next > until && q.apart.waiting.length == 0 { // what is left has been claimed, or is not due
+			t.takeMoved(q.apart)
+			q.apart, t.apart = nil, t.apart-1
+		}
+		q.takesTurns()
+	}
+	return out
+}
+
+// setApart puts shadows of the queue, which are in no Index, into the one that it has apart.
+func (q *queueShadows) setApart(run []Later) {
+	if q.apart == nil {
+		q.apart, q.of.apart = NewIndex(), q.of.apart+1
+	}
+	q.apart.put(run)
+	q.takesTurns()
 }
 
 // Len implements Store. It never fails.
@@ -238,8 +394,16 @@ func (f *Fair) Scan(ctx context.Context, fn func(page []deadline.Ref) error) err
 func (f *Fair) stores() (all []*Index) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for t := range maps.Values(f.tenants) {
+	for _, t := range f.tenants {
 		all = append(all, t.Index)
+		if t.apart == 0 {
+			continue
+		}
+		for _, q := range f.queues {
+			if q.of == t && q.apart != nil {
+				all = append(all, q.apart)
+			}
+		}
 	}
 	return slices.Clip(all)
 }

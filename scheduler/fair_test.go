@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,6 +36,123 @@ func TestOneTenantsMultitudeDoesNotHoldUpTheOthers(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.LessOrEqual(t, turns, 2)
+}
+
+// TestOneQueuesMultitudeDoesNotHoldUpTheOthers: what another queue of the same tenant has due is claimed soon, though very much was due before it, and
+// the shadows of each queue are claimed in order, each once.
+func TestOneQueuesMultitudeDoesNotHoldUpTheOthers(t *testing.T) {
+	const n, most = 100_000, 256
+	f, ctx := scheduler.NewFair(func(uint64) string { return "one" }), t.Context()
+	flood := make([]deadline.Ref, n)
+	for i := range flood {
+		flood[i] = deadline.Ref{Deadline: deadline.Instant(10 + i/1000), Queue: 1, Seq: uint64(i + 1)}
+	}
+	require.NoError(t, f.Apply(ctx, flood, nil))
+	lone := deadline.Ref{Deadline: 10 + n/1000, Queue: 2, Seq: 1}
+	require.NoError(t, f.Apply(ctx, []deadline.Ref{lone}, nil))
+	var got []deadline.Ref
+	for turns, left := 0, n+1; left > 0; turns++ {
+		claimed, next, err := f.Claim(ctx, 1000, most, 2000, nil)
+		require.NoError(t, err)
+		require.NotEmpty(t, claimed)
+		if i := slices.Index(claimed, lone); i >= 0 {
+			require.LessOrEqual(t, turns, n/2048+2)
+			claimed = slices.Delete(claimed, i, i+1)
+			require.NoError(t, f.Settle(ctx, []deadline.Ref{lone}, nil))
+			left--
+		}
+		asked := (len(claimed)*3 + 3) / 4
+		claimed, later := claimed[:asked], claimed[asked:]
+		require.NoError(t, f.Settle(ctx, claimed, putOff(later)))
+		got, left = append(got, claimed...), left-len(claimed)
+		length, err := f.Len(ctx)
+		require.NoError(t, err)
+		require.EqualValues(t, left, length)
+		require.Equal(t, left > len(later), next != 0 && next <= 1000)
+	}
+	require.Equal(t, flood, got)
+}
+
+// putOff puts shadows off to their deadlines.
+func putOff(shadows []deadline.Ref) (later []scheduler.Later) {
+	for _, s := range shadows {
+		later = append(later, scheduler.Later{Ref: s, At: s.Deadline})
+	}
+	return later
+}
+
+// TestTurnsOfVeryManyQueues: each gets its turns, in order and once, though they are more than are set apart at a time.
+func TestTurnsOfVeryManyQueues(t *testing.T) {
+	const queues, each = 6000, 5
+	f, ctx := scheduler.NewFair(func(uint64) string { return "one" }), t.Context()
+	for seq := range uint64(each) {
+		for queue := range uint64(queues) {
+			require.NoError(t, f.Apply(ctx, []deadline.Ref{{Deadline: deadline.Instant(10 + seq), Queue: queue, Seq: seq}}, nil))
+		}
+	}
+	next := make([]uint64, queues)
+	for n := 0; n < queues*each; {
+		claimed, _, err := f.Claim(ctx, 100, 256, 200, nil)
+		require.NoError(t, err)
+		require.NotEmpty(t, claimed)
+		for _, s := range claimed {
+			require.Equal(t, next[s.Queue], s.Seq)
+			next[s.Queue]++
+		}
+		require.NoError(t, f.Settle(ctx, claimed, nil))
+		n += len(claimed)
+	}
+	length, err := f.Len(ctx)
+	require.NoError(t, err)
+	require.Zero(t, length)
+}
+
+// TestHold: nothing of a queue that is held is claimed, others are, and after it goes on in order.
+func TestHold(t *testing.T) {
+	f, ctx := scheduler.NewFair(func(uint64) string { return "one" }), t.Context()
+	held, others := make([]deadline.Ref, 1000), make([]deadline.Ref, 1000)
+	for i := range held {
+		held[i] = deadline.Ref{Deadline: 10, Queue: 1, Seq: uint64(i + 1)}
+		others[i] = deadline.Ref{Deadline: deadline.Instant(10 + i), Queue: 2, Seq: uint64(i + 1)}
+	}
+	require.NoError(t, f.Apply(ctx, append(slices.Clone(held), others...), nil))
+	first, _, err := f.Claim(ctx, 2000, 100, 3000, nil)
+	require.NoError(t, err)
+	require.Equal(t, held[:100], first)
+	f.Hold(1, true)
+	require.NoError(t, f.Settle(ctx, nil, putOff(first[50:])))
+	var got []deadline.Ref
+	for range 100 {
+		claimed, next, err := f.Claim(ctx, 2000, 100, 3000, nil)
+		require.NoError(t, err)
+		if got = append(got, claimed...); len(claimed) == 0 {
+			require.True(t, next == 0 || next > 2000)
+			break
+		}
+		require.NoError(t, f.Settle(ctx, claimed, nil))
+	}
+	require.Equal(t, others, got)
+	require.Equal(t, []int64{1000}, f.Count([]deadline.Instant{2000}, nil))
+	require.NoError(t, f.Settle(ctx, first[:50], nil))
+	require.NoError(t, f.Apply(ctx, nil, held[900:]))
+	f.Hold(1, false)
+	got = nil
+	for len(got) < 850 {
+		claimed, _, err := f.Claim(ctx, 2000, 100, 3000, nil)
+		require.NoError(t, err)
+		require.NotEmpty(t, claimed)
+		got = append(got, claimed...)
+	}
+	require.Equal(t, held[50:900], got)
+	require.NoError(t, f.Settle(ctx, got, nil))
+	f.Hold(1, true) // of which there is nothing
+	require.NoError(t, f.Apply(ctx, held[:1], nil))
+	for _, want := range [][]deadline.Ref{nil, held[:1]} {
+		got, _, err = f.Claim(ctx, 2000, 100, 3000, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		f.Hold(1, false)
+	}
 }
 
 // TestTenantsAreForgotten: a tenant's shadows are found again when nobody knows any more whose their

@@ -35,11 +35,7 @@ func (s *Index) Apply(_ context.Context, add, remove []deadline.Ref) error {
 		if place, ok := s.moved.get(shadow); ok {
 			s.moved.remove(place)
 		}
-		if s.waiting.queues.fits(shadow.Queue) {
-			s.waiting.insert(shadow)
-		} else {
-			s.moved.add(Later{Ref: shadow, At: shadow.Deadline})
-		}
+		s.putLocked(Later{Ref: shadow, At: shadow.Deadline})
 	}
 	for len(remove) > 0 {
 		remove = remove[s.dropLocked(remove):]
@@ -54,43 +50,65 @@ func (s *Index) Claim(_ context.Context, until deadline.Instant, max int, leaseU
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for left := max; left > 0; {
-		before := len(out)
-		if out = s.claimMovedLocked(until, leaseUntil, out); len(out) == before {
-			out = s.claimWaitingLocked(until, left, leaseUntil, out)
-		}
-		if len(out) == before {
-			break
-		}
-		left -= len(out) - before
-	}
+	s.takeLocked(until, max, func(l Later) {
+		out = append(out, l.Ref)
+		s.moved.add(Later{Ref: l.Ref, At: leaseUntil})
+	})
 	return out, s.nextLocked(), nil
 }
 
-// claimMovedLocked claims the first of those moved if it is due and before all that wait.
-func (s *Index) claimMovedLocked(until, leaseUntil deadline.Instant, out []deadline.Ref) []deadline.Ref {
-	first, ok := s.moved.first()
-	if !ok || first.At > until {
-		return out
+// takeLocked takes out shadows whose score is <= until, at most max, in order of score, deadline and seq.
+func (s *Index) takeLocked(until deadline.Instant, max int, taken func(Later)) {
+	for max > 0 {
+		first, ok := s.moved.first()
+		head, waits := s.waiting.first()
+		switch {
+		case !ok || first.At > until:
+			s.waiting.pop(until, max, func(r deadline.Ref) { taken(Later{Ref: r, At: r.Deadline}) })
+			return
+		case waits && (head.Deadline < first.At || head.Deadline == first.At && head.Compare(first.Ref) < 0):
+			s.waiting.pop(first.At, 1, func(r deadline.Ref) { taken(Later{Ref: r, At: r.Deadline}) })
+			max--
+		default:
+			s.moved.remove(*s.moved.heap.At(0))
+			taken(first)
+			max--
+		}
 	}
-	if head, ok := s.waiting.first(); ok && (head.Deadline < first.At || head.Deadline == first.At && head.Compare(first.Ref) < 0) {
-		return out
-	}
-	s.moved.rescore(*s.moved.heap.At(0), leaseUntil)
-	return append(out, first.Ref)
 }
 
-// claimWaitingLocked claims those that wait, up to the first of those moved.
-func (s *Index) claimWaitingLocked(until deadline.Instant, max int, leaseUntil deadline.Instant, out []deadline.Ref) []deadline.Ref {
-	if first, ok := s.moved.first(); ok && first.At <= until {
-		until, max = first.At, 1
-	}
-	before := len(out)
-	out = s.waiting.pop(until, max, out)
-	for _, shadow := range out[before:] {
-		s.moved.add(Later{Ref: shadow, At: leaseUntil})
-	}
+// take is takeLocked into a list.
+func (s *Index) take(until deadline.Instant, max int, out []Later) []Later {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.takeLocked(until, max, func(l Later) { out = append(out, l) })
 	return out
+}
+
+// put puts in shadows that are not there.
+func (s *Index) put(all []Later) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range all {
+		s.putLocked(l)
+	}
+}
+
+func (s *Index) putLocked(l Later) {
+	if l.At != l.Deadline || !s.waiting.queues.fits(l.Queue) {
+		s.moved.add(l)
+	} else {
+		s.waiting.insert(l.Ref)
+	}
+}
+
+// takeMoved takes over the claimed and put off shadows of another.
+func (s *Index) takeMoved(of *Index) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for pos := range of.moved.len() {
+		s.moved.add(of.moved.at(*of.moved.heap.At(pos)).Later)
+	}
 }
 
 // nextLocked is lowest with the lock held.

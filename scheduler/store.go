@@ -25,8 +25,8 @@ type Store interface {
 	// one queue come in order of score, then deadline, then seq; shadows of other
 	// queues may come between them.
 	//
-	// next is when to claim again: the lowest score in the store, which is <= until
-	// when there is more to claim (a store may claim less than max), or the end of a lease; 0 when the store is empty.
+	// next is when to claim again: an instant <= until when there is more to claim (a store may claim less than max), or else the lowest score in the
+	// store, which may be the end of a lease; 0 when the store is empty.
 	//
 	// With an error, claimed holds what was leased for certain, and next is meaningless.
 	Claim(ctx context.Context, until deadline.Instant, max int, leaseUntil deadline.Instant, out []deadline.Ref) (claimed []deadline.Ref, next deadline.Instant, err error)

@@ -30,10 +30,9 @@ const (
 
 // node is a sorted list of pages. None of them is empty.
 type node struct {
-	n     int
-	count int                   // entries of all pages
-	low   [nodeCap]deadline.Ref // no entry of pages[i] is less; every entry of an earlier page is
-	pages [nodeCap]*page
+	count int            // entries of all pages
+	low   []deadline.Ref // no entry of pages[i] is less; every entry of an earlier page is
+	pages []*page        // at most nodeCap
 }
 
 // place says where a page is.
@@ -47,12 +46,12 @@ func (t *tree) find(s deadline.Ref, hint place) place {
 	}
 	i := lastNotAfter(t.lows, s)
 	n := t.nodes[i]
-	return place{i, lastNotAfter(n.low[:n.n], s)}
+	return place{i, lastNotAfter(n.low, s)}
 }
 
 // holds reports whether find would return this place, which the tree may no longer have.
 func (t *tree) holds(at place, s deadline.Ref) bool {
-	if at.node >= len(t.nodes) || at.page >= t.nodes[at.node].n {
+	if at.node >= len(t.nodes) || at.page >= len(t.nodes[at.node].pages) {
 		return false
 	}
 	n := t.nodes[at.node]
@@ -60,7 +59,7 @@ func (t *tree) holds(at place, s deadline.Ref) bool {
 		return false
 	}
 	switch {
-	case at.page+1 < n.n:
+	case at.page+1 < len(n.pages):
 		return n.low[at.page+1].Compare(s) > 0
 	case at.node+1 < len(t.nodes):
 		return t.lows[at.node+1].Compare(s) > 0
@@ -138,7 +137,7 @@ func (t *tree) before(at place) place {
 	if at.page > 0 {
 		return place{at.node, at.page - 1}
 	}
-	return place{at.node - 1, t.nodes[at.node-1].n - 1}
+	return place{at.node - 1, len(t.nodes[at.node-1].pages) - 1}
 }
 
 // addPage inserts a page at a place, splitting the node if it is full, and returns
@@ -147,7 +146,7 @@ func (t *tree) addPage(at place, low deadline.Ref, p *page) place {
 	switch {
 	case at.node == len(t.nodes):
 		t.addNode(at.node, &node{}, low)
-	case t.nodes[at.node].n < nodeCap:
+	case len(t.nodes[at.node].pages) < nodeCap:
 	case at.page == nodeCap:
 		at = place{at.node + 1, 0}
 		t.addNode(at.node, &node{}, low)
@@ -161,10 +160,7 @@ func (t *tree) addPage(at place, low deadline.Ref, p *page) place {
 		}
 	}
 	n := t.nodes[at.node]
-	copy(n.low[at.page+1:n.n+1], n.low[at.page:n.n])
-	copy(n.pages[at.page+1:n.n+1], n.pages[at.page:n.n])
-	n.low[at.page], n.pages[at.page] = low, p
-	n.n++
+	n.low, n.pages = slices.Insert(n.low, at.page, low), slices.Insert(n.pages, at.page, p)
 	n.count += p.len()
 	t.lows[at.node] = n.low[0]
 	return at
@@ -178,15 +174,12 @@ func (t *tree) addNode(i int, n *node, low deadline.Ref) {
 // move appends the pages from i on to another node.
 func (n *node) move(i int, to *node) {
 	moved := 0
-	for _, p := range n.pages[i:n.n] {
+	for _, p := range n.pages[i:] {
 		moved += p.len()
 	}
 	n.count, to.count = n.count-moved, to.count+moved
-	copy(to.low[to.n:], n.low[i:n.n])
-	copy(to.pages[to.n:], n.pages[i:n.n])
-	to.n += n.n - i
-	clear(n.pages[i:n.n])
-	n.n = i
+	to.low, to.pages = append(to.low, n.low[i:]...), append(to.pages, n.pages[i:]...)
+	n.low, n.pages = n.low[:i], slices.Delete(n.pages, i, len(n.pages))
 }
 
 // remove takes out the first of some shadows, and as many of the next as directly follow
@@ -229,7 +222,7 @@ func (t *tree) cut(at place, from, to int) {
 // would soon have to be split again.
 func (t *tree) join(at place) {
 	n := t.nodes[at.node]
-	if at.page+1 < n.n && n.pages[at.page].takes(n.pages[at.page+1]) {
+	if at.page+1 < len(n.pages) && n.pages[at.page].takes(n.pages[at.page+1]) {
 		t.dropPage(place{at.node, at.page + 1})
 	} else if at.page > 0 && n.pages[at.page-1].takes(n.pages[at.page]) {
 		t.dropPage(at)
@@ -242,16 +235,13 @@ func (t *tree) dropPage(at place) {
 	if len(t.spare) < spareMax {
 		t.spare = append(t.spare, n.pages[at.page])
 	}
-	copy(n.low[at.page:], n.low[at.page+1:n.n])
-	copy(n.pages[at.page:], n.pages[at.page+1:n.n])
-	n.n--
-	n.pages[n.n] = nil
-	if n.n == 0 {
+	n.low, n.pages = slices.Delete(n.low, at.page, at.page+1), slices.Delete(n.pages, at.page, at.page+1)
+	if len(n.pages) == 0 {
 		t.dropNode(at.node)
 		return
 	}
 	t.lows[at.node] = n.low[0]
-	if n.n < nodeCap/4 {
+	if len(n.pages) < nodeCap/4 {
 		t.joinNode(at.node)
 	}
 }
@@ -259,7 +249,7 @@ func (t *tree) dropPage(at place) {
 // joinNode merges a node that became small with a neighbour, as join does pages.
 func (t *tree) joinNode(i int) {
 	for _, left := range []int{i, i - 1} {
-		if left < 0 || left+1 == len(t.nodes) || t.nodes[left].n+t.nodes[left+1].n > nodeCap*3/4 {
+		if left < 0 || left+1 == len(t.nodes) || len(t.nodes[left].pages)+len(t.nodes[left+1].pages) > nodeCap*3/4 {
 			continue
 		}
 		t.nodes[left+1].move(0, t.nodes[left])
@@ -291,9 +281,9 @@ func (t *tree) first() (s deadline.Ref, ok bool) {
 	return t.nodes[0].pages[0].shadow(0, &t.queues), true
 }
 
-// pop takes out the least shadows whose deadline is <= until, at most max, and
-// appends them to out.
-func (t *tree) pop(until deadline.Instant, max int, out []deadline.Ref) []deadline.Ref {
+// pop takes out the least shadows whose deadline is <= until, at most max. popped is called for
+// each, and does not change the tree.
+func (t *tree) pop(until deadline.Instant, max int, popped func(deadline.Ref)) {
 	for max > 0 && t.length > 0 {
 		p := t.nodes[0].pages[0]
 		due := min(p.due(until), max)
@@ -301,12 +291,11 @@ func (t *tree) pop(until deadline.Instant, max int, out []deadline.Ref) []deadli
 			break
 		}
 		for i := range due {
-			out = append(out, p.shadow(i, &t.queues))
+			popped(p.shadow(i, &t.queues))
 		}
 		t.cut(place{0, 0}, 0, due)
 		max -= due
 	}
-	return out
 }
 
 // after appends at most max of the shadows that come after s, in order.
@@ -321,7 +310,7 @@ func (t *tree) after(s deadline.Ref, max int, out []deadline.Ref) []deadline.Ref
 	}
 	for ; at.node < len(t.nodes); at = (place{at.node + 1, 0}) {
 		n := t.nodes[at.node]
-		for _, p := range n.pages[at.page:n.n] {
+		for _, p := range n.pages[at.page:] {
 			for ; i < p.len(); i++ {
 				if len(out) == max {
 					return out

@@ -22,10 +22,10 @@ func (t *tree) check() error {
 	}
 	for i, n := range t.nodes {
 		before := length
-		if n.n == 0 || t.lows[i] != n.low[0] {
-			return fmt.Errorf("node %d has %d pages, low %v, noted %v", i, n.n, n.low[0], t.lows[i])
+		if len(n.pages) == 0 || len(n.low) != len(n.pages) || t.lows[i] != n.low[0] {
+			return fmt.Errorf("node %d has %d pages, low %v, noted %v", i, len(n.pages), n.low[0], t.lows[i])
 		}
-		for j, p := range n.pages[:n.n] {
+		for j, p := range n.pages {
 			if p.n == 0 {
 				return fmt.Errorf("page %d.%d is empty", i, j)
 			}
@@ -46,9 +46,9 @@ func (t *tree) check() error {
 		if n.count != length-before {
 			return fmt.Errorf("node %d has %d entries, counted as %d", i, length-before, n.count)
 		}
-		for j, p := range n.pages[n.n:] {
+		for j, p := range n.pages[len(n.pages):cap(n.pages)] {
 			if p != nil {
-				return fmt.Errorf("node %d keeps page %d", i, n.n+j)
+				return fmt.Errorf("node %d keeps page %d", i, len(n.pages)+j)
 			}
 		}
 	}
@@ -171,7 +171,7 @@ func popInOrder(t *testing.T, tr *tree, set map[deadline.Ref]bool) {
 	for _, until := range []deadline.Instant{0, want[0].Deadline - 1, want[len(want)/2].Deadline, MaxDeadline} {
 		for before := -1; len(got) > before; {
 			before = len(got)
-			got = tr.pop(until, 50, got)
+			tr.pop(until, 50, func(r deadline.Ref) { got = append(got, r) })
 		}
 		require.NoError(t, tr.check())
 		if len(got) < len(want) {
@@ -198,7 +198,7 @@ func TestThinnedPagesAreMerged(t *testing.T) {
 	require.NoError(t, tr.check())
 	pages := 0
 	for _, n := range tr.nodes {
-		pages += n.n
+		pages += len(n.pages)
 	}
 	require.Equal(t, 1000, tr.length)
 	require.Less(t, pages, 1000/(pageCap/6))
@@ -214,7 +214,7 @@ func TestStreamsFillPages(t *testing.T) {
 	}
 	pages := 0
 	for _, n := range tr.nodes {
-		pages += n.n
+		pages += len(n.pages)
 	}
 	require.Less(t, pages, 200_000/pageCap*11/10)
 }
