@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"curfew/broker/deadline"
@@ -50,17 +51,23 @@ func (d Deadlines) Expiries() *deadline.Stream { return d.b.env.Expiries }
 // answers Busy for the messages of that queue.
 func (d Deadlines) Expire(refs []deadline.Ref, path deadline.Path, wait bool, out []deadline.Answer) []deadline.Answer {
 	s := d.b.env.Hurry()
+	var busy []uint64 // later refs of these may not come before the first
 	for i := 0; i < len(refs); {
 		n := 1
 		for n < queue.AtOnce && i+n < len(refs) && refs[i+n].Queue == refs[i].Queue {
 			n++
 		}
-		if q := d.b.registry.ByID(refs[i].Queue); q != nil {
+		q, id, all := d.b.registry.ByID(refs[i].Queue), refs[i].Queue, deadline.Answer{Outcome: deadline.Gone}
+		if slices.Contains(busy, id) {
+			q, all.Outcome = nil, deadline.Busy
+		}
+		if q != nil {
 			out = q.Expire(s, refs[i:i+n], path, wait, out)
 		} else {
-			for range n {
-				out = append(out, deadline.Answer{Outcome: deadline.Gone})
-			}
+			out = append(out, slices.Repeat([]deadline.Answer{all}, n)...)
+		}
+		if q != nil && out[len(out)-1].Outcome == deadline.Busy {
+			busy = append(busy, id)
 		}
 		i += n
 	}

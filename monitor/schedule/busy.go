@@ -3,30 +3,26 @@ package schedule
 import (
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
 )
 
-// maxBusy is how many due shadows of one queue wait for it, at most. Others are claimed again when
-// their lease ends.
-const maxBusy = 1 << 14
-
 // busyQueues are the queues that somebody else was using when their deadlines came. A goroutine waits
-// for each, so that the fire loop waits for none; what comes due for the queue meanwhile is left to it,
-// too. The loop records the answers.
+// for each with what was claimed of it, so that the fire loop waits for none. Until the loop has recorded the answers,
+// the schedules hold the rest of the queue: its messages expire in their order.
 type busyQueues struct {
 	running sync.WaitGroup
 
 	mu       sync.Mutex
-	waiting  map[uint64][]deadline.Ref // by queue; each has a goroutine
+	held     map[uint64]struct{}
 	answered []answered
 }
 
-// answered is a request to the primary and its answers.
+// answered is a request to the primary and its answers, none if there was a panic.
 type answered struct {
 	refs    []deadline.Ref
 	answers []deadline.Answer
@@ -34,50 +30,48 @@ type answered struct {
 }
 
 // waitFor asks the primary to expire shadows of one queue when it is the caller's turn there.
-func (m *Scheduler) waitFor(refs []deadline.Ref, path deadline.Path) {
-	b, queue := &m.busy, refs[0].Queue
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	waiting, waits := b.waiting[queue]
-	if len(waiting) < maxBusy {
-		b.waiting[queue] = append(waiting, refs...)
-	}
-	if !waits {
-		b.running.Go(func() { m.wait(queue, path) })
-	}
-}
-
-// wait expires what waits for a queue, until nothing does.
-func (m *Scheduler) wait(queue uint64, path deadline.Path) {
-	defer func() {
-		if p := recover(); p != nil {
-			m.log.Error("cannot expire messages of a queue, trying again", zap.Error(fmt.Errorf("panic: %v\n%s", p, debug.Stack())))
+func (m *Scheduler) waitFor(queue uint64, refs []deadline.Ref, path deadline.Path) {
+	m.hold(queue, true)
+	m.busy.running.Go(func() {
+		a := answered{refs: refs, path: path}
+		defer func() {
+			if p := recover(); p != nil {
+				m.log.Error("cannot expire messages of a queue, trying again", zap.Error(fmt.Errorf("panic: %v\n%s", p, debug.Stack())))
+				time.Sleep(retryAfter)
+			}
 			m.busy.mu.Lock()
-			delete(m.busy.waiting, queue) // they are claimed again when their lease ends
+			m.busy.answered = append(m.busy.answered, a)
 			m.busy.mu.Unlock()
-		}
-	}()
-	for refs := m.busy.take(queue); len(refs) > 0; refs = m.busy.take(queue) {
-		answers := m.primary.Expire(refs, path, true, nil)
-		m.busy.mu.Lock()
-		m.busy.answered = append(m.busy.answered, answered{refs, answers, path})
-		m.busy.mu.Unlock()
-		m.wakeFire.wake()
+			m.wakeFire.wake()
+		}()
+		a.answers = m.primary.Expire(refs, path, true, nil)
+	})
+}
+
+// hold holds a queue in the schedules that are fired from, or goes on with it.
+func (m *Scheduler) hold(queue uint64, held bool) {
+	m.busy.mu.Lock()
+	defer m.busy.mu.Unlock()
+	if held {
+		m.busy.held[queue] = struct{}{}
+	} else {
+		delete(m.busy.held, queue)
+	}
+	m.index.Hold(queue, held)
+	if m.due != nil {
+		m.due.Hold(queue, held)
 	}
 }
 
-// take takes the first shadows that wait for a queue. If there are none, nobody waits for it any more.
-func (b *busyQueues) take(queue uint64) []deadline.Ref {
+// forget goes on with every queue.
+func (b *busyQueues) forget(m *Scheduler) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	all := b.waiting[queue]
-	if len(all) == 0 {
-		delete(b.waiting, queue)
-		return nil
+	held := b.held
+	b.held, b.answered = map[uint64]struct{}{}, nil
+	b.mu.Unlock()
+	for queue := range held {
+		m.hold(queue, false)
 	}
-	n := min(len(all), fireSlice)
-	b.waiting[queue] = all[n:]
-	return slices.Clip(all[:n])
 }
 
 // answers takes what has been answered.

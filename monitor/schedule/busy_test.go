@@ -1,8 +1,11 @@
 package schedule
 
 import (
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -112,10 +115,60 @@ func TestBusyLeaseThatEnds(t *testing.T) {
 	})
 }
 
-// manyTenants is a primary whose queues are each in a virtual host of its own.
-type manyTenants struct{ *fakeView }
+// crowdedView is a primary that takes time, and of which queue 1 is in use every now and then.
+type crowdedView struct {
+	*fakeView
+	asked atomic.Int64
+}
 
-func (manyTenants) QueueName(queue uint64) (vhost, name string, ok bool) {
+func (v *crowdedView) Expire(refs []deadline.Ref, path deadline.Path, wait bool, out []deadline.Answer) []deadline.Answer {
+	time.Sleep(time.Duration(len(refs)) * 10 * time.Microsecond)
+	inUse := v.asked.Add(1)%3 == 0
+	if inUse && wait {
+		time.Sleep(5 * time.Millisecond)
+	}
+	for i, ref := range refs {
+		if inUse && !wait && ref.Queue == 1 {
+			out = append(out, deadline.Answer{Outcome: deadline.Busy})
+		} else {
+			out = v.fakeView.Expire(refs[i:i+1], path, wait, out)
+		}
+	}
+	return out
+}
+
+// TestAQueueExpiresInItsOrder, however many are due at once, and though others use it.
+func TestAQueueExpiresInItsOrder(t *testing.T) {
+	eachSchedule(t, func(t *testing.T, r *fakeRedis, o Options) {
+		b := newFakeBroker(t)
+		o.Primary = &crowdedView{fakeView: b.view()}
+		m, _ := start(t, o)
+		const n = 20_000
+		b.do(func() {
+			for i := range n {
+				b.enqueue(deadline.Ref{Deadline: b.Now() + 2_000_000 + deadline.Instant(i/1000), Queue: 1 + uint64(i%3)})
+			}
+		})
+		time.Sleep(10 * time.Second)
+		require.Zero(t, b.queued())
+		require.Zero(t, m.Health().Pending)
+		for queue := range uint64(3) {
+			other := func(r deadline.Ref) bool { return r.Queue != queue+1 }
+			require.Equal(t, slices.DeleteFunc(slices.Clone(b.order), other), slices.DeleteFunc(slices.Clone(b.expired), other))
+		}
+	})
+}
+
+// manyTenants is a primary whose queues are each in a virtual host of its own, or all in one.
+type manyTenants struct {
+	*fakeView
+	one bool
+}
+
+func (v manyTenants) QueueName(queue uint64) (vhost, name string, ok bool) {
+	if v.one {
+		return "/", "q", true
+	}
 	return "v" + string(rune('0'+queue)), "q", true
 }
 
@@ -125,29 +178,32 @@ func (v manyTenants) Expire(refs []deadline.Ref, path deadline.Path, wait bool, 
 	return v.fakeView.Expire(refs, path, wait, out)
 }
 
-// TestTurnsGoRoundTheVirtualHosts: very many deadlines of one virtual host that come at once do not
-// hold up those of another.
-func TestTurnsGoRoundTheVirtualHosts(t *testing.T) {
-	eachSchedule(t, func(t *testing.T, r *fakeRedis, o Options) {
-		if r != nil {
-			return // what is not claimed yet fires from the index
-		}
-		b := newFakeBroker(t)
-		o.Primary, o.Registerer = manyTenants{b.view()}, prometheus.NewRegistry()
-		m, _ := start(t, o)
-		for range 50_000 {
-			b.publish(1, 10*time.Second)
-		}
-		time.Sleep(9990 * time.Millisecond)
-		var others []deadline.Ref
-		for i := range 20 {
-			others = append(others, b.publish(2, time.Duration(10+2*i)*time.Millisecond))
-		}
-		time.Sleep(5 * time.Second)
-		for _, ref := range others {
-			require.LessOrEqual(t, b.lateness(ref), 2*time.Millisecond.Microseconds())
-		}
-		require.Zero(t, m.Health().Pending)
-		require.LessOrEqual(t, m.turns.Value(b.Now()), time.Millisecond)
-	})
+// TestTurnsGoRound: very many deadlines of one virtual host, or queue, that come at once do not hold up those of another.
+func TestTurnsGoRound(t *testing.T) {
+	for name, one := range map[string]struct {
+		host bool
+		late time.Duration
+	}{"virtual hosts": {false, 2 * time.Millisecond}, "queues of one": {true, 10 * time.Millisecond}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newFakeBroker(t)
+				o := Options{Primary: manyTenants{b.view(), one.host}, Registerer: prometheus.NewRegistry()}
+				m, _ := start(t, o)
+				for range 50_000 {
+					b.publish(1, 10*time.Second)
+				}
+				time.Sleep(9990 * time.Millisecond)
+				var others []deadline.Ref
+				for i := range 20 {
+					others = append(others, b.publish(2, time.Duration(10+2*i)*time.Millisecond))
+				}
+				time.Sleep(5 * time.Second)
+				for _, ref := range others {
+					require.LessOrEqual(t, b.lateness(ref), one.late.Microseconds())
+				}
+				require.Zero(t, m.Health().Pending)
+				require.LessOrEqual(t, m.turns.Value(b.Now()), time.Millisecond)
+			})
+		})
+	}
 }

@@ -26,6 +26,7 @@ type fakeBroker struct {
 	mu       sync.Mutex
 	messages map[deadline.Ref]*fakeMessage
 	order    []deadline.Ref
+	expired  []deadline.Ref // in the order in which they did
 	left     map[deadline.Ref]departure
 	views    []*fakeView
 	nextSeq  uint64
@@ -160,6 +161,9 @@ func (b *fakeBroker) leave(s deadline.Ref, expired bool) {
 		b.t.Errorf("%v expired early, at %d", s, b.Now())
 	}
 	b.left[s] = departure{b.Now(), expired}
+	if expired {
+		b.expired = append(b.expired, s)
+	}
 	delete(b.messages, s)
 }
 

@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"curfew/broker/deadline"
@@ -11,12 +12,9 @@ import (
 )
 
 const (
-	// fireBatch is how many shadows are claimed in one turn of the loop, at most; fireSlice is how
-	// many messages the primary is asked to expire at a time.
-	fireBatch, fireSlice = 512, 256
-	// fireFor is how long a turn may take before the rest of it is put off. The turns go round the
-	// virtual hosts, so one's many deadlines do not hold up those of another.
-	fireFor = 500 * time.Microsecond
+	// fireBatch is how many shadows are claimed in one turn of the loop, at most, and how many messages the primary is asked to expire at a time. The
+	// turns go round the virtual hosts, and their queues, so that many deadlines of one do not hold up those of another.
+	fireBatch = 256
 	// fireEvery is the least time between two batches, unless more is due than fits in one.
 	// Waking for a deadline costs more than firing it. So the deadlines of a busy queue
 	// share a wake-up, and are late by at most that much.
@@ -42,13 +40,14 @@ type firing struct {
 	// What became of the batch.
 	done   []deadline.Ref // expired, gone, or with another deadline
 	held   []scheduler.Later
-	notDue []scheduler.Later // not due, or put off
+	notDue []scheduler.Later // not due, or not answered
 	busy   []deadline.Ref    // their queue was in use
 }
 
 // fire sleeps until the earliest deadline and asks the primary to expire what is due.
 func (m *Scheduler) fire(ctx context.Context, l *monitor.Loop) error {
 	f := &firing{m: m}
+	m.busy.forget(m) // an earlier run of the loop may have taken answers and not recorded them
 	timer, err := m.options.NewTimer()
 	if err != nil {
 		return err
@@ -137,13 +136,14 @@ func (m *Scheduler) indexFires() (path deadline.Path, grace time.Duration) {
 	}
 }
 
-// recordAnswers records what has been answered for queues that were in use.
+// recordAnswers records what has been answered for queues that were in use, and goes on with these.
 func (f *firing) recordAnswers(ctx context.Context) error {
 	for _, x := range f.m.busy.answers() {
 		f.batch, f.results = append(f.batch[:0], x.refs...), append(f.results[:0], x.answers...)
 		if err := f.record(ctx, x.path); err != nil {
 			return err
 		}
+		f.m.hold(x.refs[0].Queue, false)
 	}
 	return nil
 }
@@ -158,20 +158,13 @@ func (f *firing) from(ctx context.Context, store scheduler.Store, untilAt deadli
 	if len(f.batch) == 0 {
 		return false, nextAt, nil
 	}
-	f.results = f.results[:0]
-	for len(f.results) < len(f.batch) && (len(f.results) == 0 || f.m.primary.Now().Sub(claimedAt) < fireFor) {
-		slice := f.batch[len(f.results):]
-		slice = slice[:min(len(slice), fireSlice)]
-		asked := len(f.results) + len(slice)
-		if f.results = f.m.primary.Expire(slice, path, f.m.stepper != nil, f.results); len(f.results) != asked {
-			return false, 0, fmt.Errorf("schedule: the primary answered for %d of %d messages", len(f.results), asked)
-		}
+	if f.results = f.m.primary.Expire(f.batch, path, f.m.stepper != nil, f.results[:0]); len(f.results) != len(f.batch) {
+		return false, 0, fmt.Errorf("schedule: the primary answered for %d of %d messages", len(f.results), len(f.batch))
 	}
-	putOff := len(f.results) < len(f.batch)
 	err = f.record(ctx, path)
 	endedAt := f.m.primary.Now()
 	f.m.turns.Add(endedAt, endedAt.Sub(claimedAt))
-	if more := putOff || nextAt != 0 && nextAt <= untilAt; !more && f.expired {
+	if more := nextAt != 0 && nextAt <= untilAt; !more && f.expired {
 		f.restsAt = claimedAt.Add(fireEvery)
 	}
 	return true, nextAt, err
@@ -183,24 +176,21 @@ func (f *firing) record(ctx context.Context, path deadline.Path) error {
 	if f.expired && path == deadline.Stalled {
 		f.m.redis.distrust()
 	}
-	for i := 0; i < len(f.busy); {
-		n := 1
-		for i+n < len(f.busy) && f.busy[i+n].Queue == f.busy[i].Queue {
-			n++
-		}
-		f.m.waitFor(f.busy[i:i+n], path)
-		i += n
+	for len(f.busy) > 0 {
+		queue := f.busy[0].Queue
+		isOther := func(r deadline.Ref) bool { return r.Queue != queue }
+		f.m.waitFor(queue, slices.DeleteFunc(slices.Clone(f.busy), isOther), path)
+		f.busy = slices.DeleteFunc(f.busy, func(r deadline.Ref) bool { return r.Queue == queue })
 	}
 	return f.settle(ctx)
 }
 
-// sortAnswers splits the batch by its answers, and returns how many expired. What was not asked
-// for is put off.
+// sortAnswers splits the batch by its answers, and returns how many expired. What was not answered is asked again.
 func (f *firing) sortAnswers() (expired int) {
 	f.done, f.held, f.notDue, f.busy = f.done[:0], f.held[:0], f.notDue[:0], f.busy[:0]
 	nowAt := f.m.primary.Now()
 	for _, s := range f.batch[len(f.results):] {
-		f.notDue = append(f.notDue, scheduler.Later{Ref: s, At: nowAt})
+		f.notDue = append(f.notDue, scheduler.Later{Ref: s, At: s.Deadline})
 	}
 	var count [deadline.Outcomes]int
 	for i, r := range f.results {

@@ -48,7 +48,7 @@ func New(o Options) (*Scheduler, error) {
 		options:  o,
 		primary:  o.Primary,
 		log:      o.Log.Named("monitor"),
-		busy:     busyQueues{waiting: map[uint64][]deadline.Ref{}},
+		busy:     busyQueues{held: map[uint64]struct{}{}},
 		wakeFire: newWakeup(),
 		wanted:   make(chan struct{}, 1),
 		free:     make(chan *feedEvents, feedBuffers),

@@ -239,6 +239,7 @@ func TestStormFiresInBoundedBatchesInOrder(t *testing.T) {
 		for _, s := range b.order {
 			require.Less(t, b.lateness(s), rescueAfter.Microseconds())
 		}
+		require.Equal(t, b.order, b.expired)
 	})
 }
 
