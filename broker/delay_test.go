@@ -169,26 +169,38 @@ func TestDelayedMessagesOutliveARestart(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
 	x := openTestBroker(t, o)
 	x.durable("q", nil)
-	send := func(body string, mode uint8, delay int32) {
-		p := amqp.Properties{DeliveryMode: mode, Headers: amqp.Table{"x-delay": delay}}
+	send := func(body string, mode uint8, headers amqp.Table) {
+		p := amqp.Properties{DeliveryMode: mode, MessageID: body, Headers: headers}
 		_, err := x.p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: p.Append(nil), Body: []byte(body)})
 		require.NoError(t, err)
 		x.p.Flush(nil)
 		x.commit()
 	}
-	send("soon", 2, 50)
-	send("transient", 1, 3_600_000)
-	send("late", 2, 3_600_000)
+	hour := int32(3_600_000)
+	send("moved", 1, amqp.Table{})
+	ready, err := x.called("q").Browse(broker.Browse{Count: 1})
+	require.NoError(t, err)
+	again := amqp.Properties{DeliveryMode: 1, MessageID: "moved", Headers: amqp.Table{"x-delay": hour}}
+	outcome, err := x.p.Move(x.called("q").Ref(&ready[0]), &broker.Publication{RoutingKey: []byte("q"), Properties: again.Append(nil)}, false)
+	require.NoError(t, err)
+	require.Equal(t, broker.Moved, outcome)
+	send("soon", 2, amqp.Table{"x-delay": int32(50)})
+	send("transient", 1, amqp.Table{"x-delay": hour})
+	send("late", 2, amqp.Table{"x-delay": hour})
+	send("replaced", 1, amqp.Table{"x-delay": hour})
+	send("instead", 1, amqp.Table{"x-delay": hour, "x-replace": "replaced"})
+	send("answered", 1, amqp.Table{"x-delay": hour, "x-schedule-answer": true})
 	x = restarted(t, o, x.b)
 	q, err := x.vh.Queues.Get("q")
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { ready, _, _ := q.Counts(); return ready == 1 }, time.Minute, time.Millisecond)
 	page, _ := x.vh.Delayed(0, 10)
-	require.Len(t, page, 2, "the one with delivery mode 1, too: the delayed-message plugin keeps all on disk")
-	assert.Equal(t, 2, x.vh.DelayedFor(""))
+	var waits []string
 	for _, one := range page {
-		require.True(t, x.vh.CancelDelayed(one.Ref))
+		waits = append(waits, one.ID)
+		assert.True(t, x.vh.CancelDelayed(one.Ref))
 	}
+	require.Equal(t, []string{"moved", "transient", "late", "instead", "answered"}, waits, "whatever the delivery mode: the delayed-message plugin keeps all on disk")
 	x.commit()
 
 	x = restarted(t, o, x.b)

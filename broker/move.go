@@ -94,7 +94,7 @@ func (to *moveTargets) admit(q *Queue, bytes uint32) MoveOutcome {
 // restart.
 func (to *moveTargets) entries(f queue.Flags) (n int, persists bool) {
 	if to.delayed != nil {
-		return 1, to.delayed.Persists(f)
+		return 1, true
 	}
 	return len(to.queues), topology.AnyPersists(to.queues, f)
 }
@@ -135,6 +135,7 @@ func (p *Publisher) findTargets(m *Publication, it *delivery.Item) (to moveTarge
 	}
 	if err == nil && due != 0 && len(targets) > 0 {
 		it.Message.ExpiresAt, it.Named = due, nil
+		it.Message.Flags |= queue.Durable
 		to.delayed, err = p.vh.schedule()
 		return to, err
 	}

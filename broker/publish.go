@@ -248,12 +248,10 @@ func (p *Publisher) put(m *Publication, it *delivery.Item, targets []topology.Ta
 // putDelayed is put for a message that waits until it is due. Meanwhile it outlives a restart, whatever its delivery mode, as with the
 // delayed-message plugin; a queue that it enters then takes it by its delivery mode.
 func (p *Publisher) putDelayed(m *Publication, it *delivery.Item) error {
-	if !it.Command {
-		it.Message.Flags |= queue.Durable
-	}
+	it.Message.Flags |= queue.Durable
 	d, err := p.vh.schedule()
 	if err == nil {
-		err = p.store(m, it, d.Persists(it.Message.Flags), 1)
+		err = p.store(m, it, true, 1)
 	}
 	if err == nil {
 		p.batch.AddDelayed(d, it)

@@ -61,9 +61,6 @@ func (d *Schedule) lock(s *delivery.Transition) {
 	d.lastActiveAt = s.Now
 }
 
-// Persists reports whether a message with these flags outlives a restart.
-func (d *Schedule) Persists(f queue.Flags) bool { return f&queue.Durable != 0 }
-
 // Publish enters items in order; the deadline of each is when it is due. An item that belongs to a
 // transfer is recorded with it.
 func (d *Schedule) Publish(s *delivery.Transition, items []delivery.Item) {
