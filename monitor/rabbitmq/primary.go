@@ -182,12 +182,20 @@ func (p *Primary) Now() deadline.Instant { return deadline.At(p.started.Add(time
 
 // ClockOffset is how far the keepers' clock is ahead of the wall clock. It changes only when somebody sets that: an absolute time is the same instant each time.
 func (p *Primary) ClockOffset() time.Duration {
-	ahead, last := p.Now().Sub(deadline.At(time.Now())), time.Duration(p.ahead.Load())
-	if (ahead - last).Abs() < clockStep {
-		return last
-	}
-	p.ahead.Store(int64(ahead))
+	last := p.ahead.Load()
+	before, wall, after := p.Now(), deadline.At(time.Now()), p.Now()
+	ahead := offset(time.Duration(last), before, wall, after)
+	p.ahead.CompareAndSwap(last, int64(ahead))
 	return ahead
+}
+
+// offset is how far a clock is ahead of the wall clock, which was read between two readings of it. It is as before if that differs by less than
+// clockStep, or if the processor did something else between the readings.
+func offset(last time.Duration, before, wall, after deadline.Instant) time.Duration {
+	if ahead := after.Sub(wall); after.Sub(before) <= time.Millisecond && (ahead-last).Abs() >= clockStep {
+		return ahead
+	}
+	return last
 }
 
 // Expiries is the stream on which every expiry is published.

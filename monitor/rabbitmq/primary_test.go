@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker/deadline"
 	"curfew/monitor"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
@@ -52,6 +53,25 @@ func TestBehindAMonitor(t *testing.T) {
 		cancel()
 		require.NoError(t, <-ended)
 	})
+}
+
+// TestOffset: a step of the wall clock counts, and not what else the processor did between two readings.
+func TestOffset(t *testing.T) {
+	at := deadline.FromUnixMilli(1e12)
+	for _, c := range []struct {
+		name              string
+		wall, after, want time.Duration
+	}{
+		{"the same", 0, 0, time.Second},
+		{"put off before the wall clock is read", 60 * time.Millisecond, 60 * time.Millisecond, time.Second},
+		{"put off after that", 0, 60 * time.Millisecond, time.Second},
+		{"slewed", 9 * time.Millisecond, 0, time.Second},
+		{"set back", -time.Minute, time.Millisecond, time.Second + time.Minute + time.Millisecond},
+		{"set forward", time.Minute, 0, time.Second - time.Minute},
+		{"set while the processor did something else", time.Minute, 60 * time.Millisecond, time.Second},
+	} {
+		require.Equal(t, c.want, offset(time.Second, at, at.Add(c.wall-time.Second), at.Add(c.after)), c.name)
+	}
 }
 
 // TestOptions: an error names a missing option, and options that are left out have defaults.
