@@ -13,8 +13,8 @@ type heldMessages struct{ own *ownBroker }
 var heldDesc = prometheus.NewDesc("curfew_deadlines_held",
 	"Messages that consumers hold past their deadlines. They expire if they are returned.", []string{"vhost", "queue"}, nil)
 
-// heldQueues bounds the queues with a count of their own; all others share the label "_other".
-const heldQueues = 500
+// heldQueues bounds the queues with a count of their own; all others share the label otherQueues.
+const heldQueues, otherQueues = 500, "_other"
 
 // Describe implements prometheus.Collector.
 func (heldMessages) Describe(out chan<- *prometheus.Desc) { out <- heldDesc }
@@ -25,7 +25,7 @@ func (h heldMessages) Collect(out chan<- prometheus.Metric) {
 	for _, holder := range h.own.holders(nil) {
 		of := holder.QueueName
 		if _, known := counts[of]; !known && len(counts) >= heldQueues {
-			of = incident.QueueName{VHost: "_other", Name: "_other"}
+			of = incident.QueueName{VHost: otherQueues, Name: otherQueues}
 		}
 		counts[of] += float64(holder.Count)
 	}

@@ -20,7 +20,7 @@ type looker struct {
 	held   pastDeadlines
 
 	mu        sync.Mutex // of what follows: purposes are asked for by others, too
-	leads     map[string]*leads
+	leads     map[*broker.VHost]*leads
 	looks     uint64
 	consumers map[incident.QueueName]incident.Consumers // at the last look
 	last      map[incident.QueueName]deadline.Purpose   // likewise

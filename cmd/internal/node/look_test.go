@@ -101,6 +101,44 @@ func TestPurposeOfADeletedQueue(t *testing.T) {
 	require.Equal(t, deadline.Work, of[other], "what found no room may be anything")
 }
 
+// TestPurposeWithoutItsVirtualHost: a queue that is deleted with its virtual host stays what it was, too.
+func TestPurposeWithoutItsVirtualHost(t *testing.T) {
+	b, err := broker.New(broker.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, b.Close()) }()
+	o := &ownBroker{broker: b, n: &Node{}}
+	vh, _, err := b.PutVHost("", "v", broker.VHostMetadata{})
+	require.NoError(t, err)
+	_, err = vh.Queues.Declare(nil, "metrics", broker.QueueDeclare{Args: amqp.Table{"x-curfew-purpose": "telemetry"}})
+	require.NoError(t, err)
+	metrics, s := incident.QueueName{VHost: "v", Name: "metrics"}, &incident.State{}
+	s.Tallies = []incident.Tally{{Event: incident.Event{Kind: incident.Expired, VHost: "v", Queue: "metrics"}}}
+	for range 3 {
+		require.Equal(t, deadline.Telemetry, o.n.looker.purposes(b, s)[metrics])
+		require.True(t, o.meant("v", "metrics"))
+		_ = b.DeleteVHost("v")
+	}
+	require.False(t, o.meant("_other", "_other"))
+}
+
+// TestLeadsOfAVirtualHostMadeAgain: with the same queues and bindings it has the same version as the deleted one.
+func TestLeadsOfAVirtualHostMadeAgain(t *testing.T) {
+	b, err := broker.New(broker.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, b.Close()) }()
+	var l looker
+	for range 2 {
+		vh, _, err := b.PutVHost("", "shop", broker.VHostMetadata{})
+		require.NoError(t, err)
+		_, err = vh.Queues.Declare(nil, "orders", broker.QueueDeclare{Args: amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "orders.dead"}})
+		require.NoError(t, err)
+		dead, err := vh.Queues.Declare(nil, "orders.dead", broker.QueueDeclare{})
+		require.NoError(t, err)
+		require.Equal(t, deadline.DeadLetters, l.purpose(b, dead))
+		require.NoError(t, b.DeleteVHost("shop"))
+	}
+}
+
 func purposeAt(t *testing.T, l *looker, b *broker.Broker, name string) deadline.Purpose {
 	vh, _ := b.VHost("/")
 	q, err := vh.Queues.Get(name)

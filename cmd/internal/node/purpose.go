@@ -22,22 +22,15 @@ func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.Queu
 		if _, known := of[name]; known {
 			return
 		}
-		of[name] = deadline.Work
-		if vh, ok := b.VHost(name.VHost); ok {
-			q, err := vh.Queues.Get(name.Name)
-			if err != nil {
-				of[name] = cmp.Or(l.last[name], deadline.Reply) // gone before a look: no loss to whoever deleted it
-			} else {
-				if !q.Settings().Objective.NoneExpires() {
-					of[name] = l.purposeLocked(vh, q)
-				}
-				if of[name].Loses() && !q.Settings().DeadLetters {
-					s.Keeping[name] = func() string { return keeping(vh, q) }
-				}
-				was, looked := l.consumers[name]
-				s.Consumers[name] = consumersOf(b, q, was, looked)
-			}
+		vh, q, purpose := l.namedLocked(b, name)
+		if of[name] = purpose; q == nil {
+			return
 		}
+		if purpose.Loses() && !q.Settings().DeadLetters {
+			s.Keeping[name] = func() string { return keeping(vh, q) }
+		}
+		was, looked := l.consumers[name]
+		s.Consumers[name] = consumersOf(b, q, was, looked)
 	}
 	for i := range s.Tallies {
 		add(incident.QueueName{VHost: s.Tallies[i].VHost, Name: s.Tallies[i].Queue})
@@ -51,9 +44,9 @@ func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.Queu
 		add(s.Held[i].QueueName)
 	}
 	l.consumers, l.last = s.Consumers, of
-	for name, x := range l.leads {
+	for vh, x := range l.leads {
 		if x.look+leadsKept < l.looks { // it would keep deleted queues in memory
-			delete(l.leads, name)
+			delete(l.leads, vh)
 		}
 	}
 	return of
@@ -90,17 +83,29 @@ func (l *looker) purpose(b *broker.Broker, q *broker.Queue) deadline.Purpose {
 
 // meant implements primary. Safe for concurrent use.
 func (o *ownBroker) meant(vhost, queue string) bool {
-	vh, ok := o.broker.VHost(vhost)
-	if !ok {
-		return false
+	l := &o.n.looker
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, _, purpose := l.namedLocked(o.broker, incident.QueueName{VHost: vhost, Name: queue})
+	return !purpose.Loses()
+}
+
+// namedLocked finds a queue and what it is for. One that is gone, by itself or with its virtual host, is nil, and is for what it was for at the
+// last look, or else for a reply: no loss to whoever deleted it.
+func (l *looker) namedLocked(b *broker.Broker, name incident.QueueName) (vh *broker.VHost, q *broker.Queue, purpose deadline.Purpose) {
+	vh, ok := b.VHost(name.VHost)
+	if ok {
+		q, _ = vh.Queues.Get(name.Name)
 	}
-	q, err := vh.Queues.Get(queue)
-	if err != nil {
-		o.n.looker.mu.Lock()
-		defer o.n.looker.mu.Unlock()
-		return !cmp.Or(o.n.looker.last[incident.QueueName{VHost: vhost, Name: queue}], deadline.Reply).Loses()
+	switch {
+	case !ok && name.VHost == otherQueues: // several, of any purpose
+		return nil, nil, deadline.Work
+	case q == nil:
+		return vh, nil, cmp.Or(l.last[name], deadline.Reply)
+	case q.Settings().Objective.NoneExpires():
+		return vh, q, deadline.Work
 	}
-	return !q.Settings().Objective.NoneExpires() && !o.n.looker.purpose(o.broker, q).Loses()
+	return vh, q, l.purposeLocked(vh, q)
 }
 
 // purposeLocked is what a queue is for, by its arguments, its policies and what leads where.
@@ -143,13 +148,13 @@ const leadsShare = 50
 // leadsOf finds out where dead letters lead, if anything has changed.
 func (l *looker) leadsOf(vh *broker.VHost) *leads {
 	if l.leads == nil {
-		l.leads = map[string]*leads{}
+		l.leads = map[*broker.VHost]*leads{}
 	}
-	x, version, began := l.leads[vh.Name()], vh.Version(), time.Now()
+	x, version, began := l.leads[vh], vh.Version(), time.Now()
 	if x == nil || x.version != version && !began.Before(x.next) {
 		x = findLeads(vh, version)
 		x.next = time.Now().Add(leadsShare * time.Since(began))
-		l.leads[vh.Name()] = x
+		l.leads[vh] = x
 	}
 	x.look = l.looks
 	return x
