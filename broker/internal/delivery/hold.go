@@ -21,7 +21,7 @@ const (
 // Held is a queue's lock that was held for long.
 type Held struct {
 	VHost, Queue string
-	Operation    string // publish, deliver, get, receive, settle, expire, purge, delete, cancel, timer, move, read, rewrite, reschedule, renew lock, return
+	Operation    string // publish, deliver, get, receive, settle, expire, purge, delete, cancel, timer, move, read, trim, rewrite, reschedule, renew lock, return
 	For          time.Duration
 }
 

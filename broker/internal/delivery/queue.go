@@ -77,7 +77,7 @@ func (q *Queue) finishLocked(s *Transition, path deadline.Path) {
 	s.touched += len(s.fx.Settled)
 	for i := range s.fx.Settled {
 		x, noticed := &s.fx.Settled[i], path
-		if x.ExpiresAt != 0 && x.ExpiresAt <= s.Env.Clock.LastRun && path != deadline.Manual { // whoever held it was the reason that it did not expire then
+		if x.ExpiresAt != 0 && x.ExpiresAt <= s.Env.Clock.LastRun && x.Flags&queue.Redelivered != 0 && path != deadline.Manual { // whoever held it was the reason that it did not expire then
 			noticed = deadline.Requeued
 		}
 		if q.enqueued != nil {
