@@ -182,7 +182,10 @@ func (s *session10) disposition(m *amqp10.Disposition) error {
 	err := s.ch.deliveries.SettleRange(acks, outcome.How, m.First, last)
 	from, refused := s.settleAll(acks, &outcome)
 	lost := err != nil && s.p.bus != nil
-	if err != nil && !lost || m.Settled {
+	if lost { // a client that has settled it already does not want to know
+		err = nil
+	}
+	if err != nil || m.Settled {
 		return err
 	}
 	s.p.c.acks.Flush()

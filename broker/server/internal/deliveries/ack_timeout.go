@@ -17,14 +17,14 @@ func (d *Deliveries) Overdue(now deadline.Instant, serverMillis int64) (timeoutM
 	}
 	shortest := serverMillis
 	for _, c := range d.consumers {
-		shortest = shorter(shortest, d.timeoutOf(&Unacked{Queue: c.Queue, Consumer: c}, serverMillis))
+		shortest = shorter(shortest, timeoutOf(&Unacked{Queue: c.Queue, Consumer: c}, serverMillis))
 	}
 	for _, m := range d.unacked.from(1) {
 		if m.Queue == nil {
 			continue
 		}
 		age := now.Sub(m.At).Milliseconds()
-		if t := d.timeoutOf(m, serverMillis); t > 0 && age > t {
+		if t := timeoutOf(m, serverMillis); t > 0 && age > t {
 			return t
 		}
 		if shortest == 0 || age <= shortest {
@@ -36,10 +36,9 @@ func (d *Deliveries) Overdue(now deadline.Instant, serverMillis int64) (timeoutM
 
 // timeoutOf returns how long a delivery may stay unacknowledged, in ms; 0 means forever.
 // Its consumer, its queue or the server sets the timeout. The server's does not apply while
-// the delivery is locked: the lock ends sooner, unless it is renewed. With KeepLocks it does not apply
-// afterwards either: the message has gone back, and no prefetch waits for the delivery.
-func (d *Deliveries) timeoutOf(m *Unacked, serverMillis int64) int64 {
-	if m.locked && (m.Seq != 0 || d.KeepLocks) {
+// the delivery is locked: the lock ends sooner, unless it is renewed.
+func timeoutOf(m *Unacked, serverMillis int64) int64 {
+	if m.locked && m.Seq != 0 {
 		serverMillis = 0
 	}
 	return Timeout(m.Queue, m.Consumer, serverMillis)

@@ -19,8 +19,8 @@ type Deliveries struct {
 	notifyCancel bool // the client supports basic.cancel
 	client       func() string
 
-	// KeepLocks leaves what a client gives up without settling it to its locks, as Service Bus does,
-	// instead of returning it at once. It is set before the first delivery.
+	// KeepLocks leaves what a client gives up without settling it to its locks, as Service Bus does, instead of returning it at once. A delivery
+	// whose lock has lapsed is forgotten, since its client may never settle it. It is set before the first delivery.
 	KeepLocks bool
 
 	// The reader's:
@@ -105,7 +105,12 @@ func (d *Deliveries) Reply(consumer string, m *broker.Publication) (lost bool) {
 func (d *Deliveries) Lapsed(id uint64, seq queue.Seq) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.unacked.lapse(id, seq) || d.lapseDeferredLocked(id, seq)
+	lapsed := d.unacked.lapse(id, seq)
+	if lapsed && d.KeepLocks {
+		m, _ := d.unacked.take(d.unacked.lastLapsed)
+		d.giveCreditLocked(m)
+	}
+	return lapsed || d.lapseDeferredLocked(id, seq)
 }
 
 // Close ends the consumers and returns the unacked messages. The messages come first, so that

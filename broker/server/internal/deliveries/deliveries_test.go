@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"curfew/broker"
+	"curfew/broker/queue"
 )
 
 func TestRepliesAreLostWhereTooManyWait(t *testing.T) {
@@ -25,4 +26,20 @@ func TestRepliesAreLostWhereTooManyWait(t *testing.T) {
 	full := o.Pending()
 	assert.True(t, d.Reply("tag", &broker.Publication{Properties: []byte{0, 0}, Body: []byte("x")}))
 	assert.Equal(t, full, o.Pending())
+}
+
+// TestLapsedDeliveriesAreForgotten: with KeepLocks, those of a receiver that settles nothing take no memory. One that settles them later is told.
+func TestLapsedDeliveriesAreForgotten(t *testing.T) {
+	d, q := Deliveries{KeepLocks: true}, new(broker.Queue)
+	for seq := range queue.Seq(100_000) {
+		d.unacked.add(Unacked{Queue: q, Seq: seq + 1, locked: true})
+		assert.True(t, d.Lapsed(q.ID(), seq+1))
+	}
+	last := d.unacked.add(Unacked{Queue: q, Seq: 100_001, locked: true})
+	assert.Equal(t, 1, d.Info().Unacked)
+	assert.LessOrEqual(t, d.unacked.tags(), ringLarge)
+	var b Batch
+	assert.Error(t, d.SettleRange(&b, broker.Ack, 99_999, 99_999))
+	assert.NoError(t, d.SettleRange(&b, broker.Ack, uint32(last-1), uint32(last-1)))
+	assert.Error(t, d.SettleRange(&b, broker.Ack, uint32(last-2), uint32(last-1)))
 }

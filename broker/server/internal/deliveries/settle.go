@@ -64,8 +64,8 @@ func (b *Batch) Flush() {
 // messages as well, they are settled. The reader's.
 func (d *Deliveries) Settle(b *Batch, how broker.Settlement, tag uint64, multiple bool, id amqp.MethodID) (err error) {
 	if !multiple {
-		found, err := d.settleOne(b, how, tag, id)
-		if !found {
+		n, err := d.settleOne(b, how, tag, id)
+		if n == 0 {
 			return unknownTag(tag, id)
 		}
 		return err
@@ -88,8 +88,8 @@ func (d *Deliveries) Settle(b *Batch, how broker.Settlement, tag uint64, multipl
 	return err
 }
 
-// settleOne ends one delivery, as most clients do, without the steps of a range. err: its lock has lapsed.
-func (d *Deliveries) settleOne(b *Batch, how broker.Settlement, tag uint64, id amqp.MethodID) (found bool, err error) {
+// settleOne ends one delivery, as most clients do, without the steps of a range, and returns how many there were. err: its lock has lapsed.
+func (d *Deliveries) settleOne(b *Batch, how broker.Settlement, tag uint64, id amqp.MethodID) (n int, err error) {
 	d.mu.Lock()
 	m, found := d.unacked.take(tag)
 	if found {
@@ -102,7 +102,7 @@ func (d *Deliveries) settleOne(b *Batch, how broker.Settlement, tag uint64, id a
 	d.mu.Unlock()
 	switch {
 	case !found:
-		return false, nil
+		return 0, nil
 	case m.Seq == 0:
 		err = lapsedLock(tag, m.Queue, id)
 	default:
@@ -112,12 +112,12 @@ func (d *Deliveries) settleOne(b *Batch, how broker.Settlement, tag uint64, id a
 		b.Flush()
 		d.ServeLine()
 	}
-	return true, err
+	return 1, err
 }
 
 // SettleRange ends the deliveries with the ids first to last that are still there; it is Settle for AMQP 1.0, whose
 // ids are 32 bits of the tags less one: those meant are the last ones given out. Errors: 404, the id last was not given
-// out; and that of Settle for lapsed locks. The reader's.
+// out; and that of Settle for lapsed locks; with KeepLocks also 406, some are no longer there. The reader's.
 func (d *Deliveries) SettleRange(b *Batch, how broker.Settlement, first, last uint32) (err error) {
 	d.mu.Lock()
 	newest := d.unacked.next
@@ -128,11 +128,15 @@ func (d *Deliveries) SettleRange(b *Batch, how broker.Settlement, first, last ui
 	}
 	d.mu.Unlock()
 	to := newest - uint64(behind)
+	from, n := to-min(to-1, uint64(last-first)), 0
 	if first == last {
-		_, err = d.settleOne(b, how, to, 0)
-		return err
+		n, err = d.settleOne(b, how, to, 0)
+	} else {
+		n = d.settle(b, how, from, to, &err, 0)
 	}
-	d.settle(b, how, to-min(to-1, uint64(last-first)), to, &err, 0)
+	if d.KeepLocks && uint64(n) <= to-from {
+		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "the lock on delivery %d is lost", last)
+	}
 	return err
 }
 
