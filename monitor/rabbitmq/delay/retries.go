@@ -222,7 +222,7 @@ func (r *retries) look() error {
 		k.trouble("stray", "", 0)
 	}
 	if err == nil && r.addresses { // a queue that was deleted and made again has lost its binding, and RabbitMQ may have a message for it
-		again = unbound(i, bindings, o.Queue, back, o.Retry)
+		again = append(again, unbound(i, bindings, o.Queue, back, o.Retry)...)
 	}
 	for _, queue := range again {
 		r.leads(queue)
