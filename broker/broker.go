@@ -152,7 +152,7 @@ func newBroker(o Options, clock *deadline.KeptClock) *Broker {
 		Env: &b.env, Catalog: &b.catalog, Log: b.log, Precedence: o.TTLPrecedence, IdleMinimum: o.IdleMinimum, Ceilings: o.Ceilings,
 		MemoryLimit: o.MemoryLimit, Go: b.background.Go,
 	})
-	b.forwarder.Init(forward.Options{Env: &b.env, Log: b.log, MemoryLow: func() bool { return b.Alarm.MemoryLow() }, Drop: o.Unroutable == Drop})
+	b.forwarder.Init(forward.Options{Env: &b.env, Log: b.log, MemoryLow: func() bool { memory, _ := b.Alarm.Low(); return memory }, Drop: o.Unroutable == Drop})
 	b.Clients = memory.New(clientsShare(&o))
 	b.Alarm, b.quit = memory.NewAlarm(memory.AlarmOptions{
 		MemoryLimit: o.MemoryLimit, MemoryInUse: o.MemoryInUse, OnMemory: b.registry.Memory.Low,

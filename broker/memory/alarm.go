@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -82,13 +83,6 @@ func (a *Alarm) Low() (memory, disk bool) {
 	return a.memory, a.full || a.low
 }
 
-// MemoryLow reports whether publishers are blocked because memory is low.
-func (a *Alarm) MemoryLow() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.memory
-}
-
 // Blocked reports whether publishers are blocked. It is cheap enough to be called for each message.
 func (a *Alarm) Blocked() bool { return a.blocked.Load() }
 
@@ -148,6 +142,9 @@ const (
 	levelsEvery = 250 * time.Millisecond
 	// memoryResume is the share of the limit below which publishers are no longer blocked.
 	memoryResume = 0.9
+	// collectEvery is how often garbage is collected while memory is low. Publishers that wait make none, and so would wait for minutes until it
+	// is collected anyway.
+	collectEvery = 5 * time.Second
 	// diskShare bounds the limit on small disks, which would never have enough free space.
 	diskShare = 16
 )
@@ -155,6 +152,7 @@ const (
 // Run measures, and raises and clears the alarm. It returns when quit is closed.
 func (a *Alarm) Run(quit <-chan struct{}) {
 	every, measure := levelsEvery, (<-chan struct{})(nil)
+	var collected time.Time
 	for {
 		select {
 		case <-time.After(every):
@@ -164,6 +162,10 @@ func (a *Alarm) Run(quit <-chan struct{}) {
 		}
 		a.checkMemory()
 		a.checkDisk()
+		if memory, _ := a.Low(); memory && time.Since(collected) >= collectEvery {
+			debug.FreeOSMemory()
+			collected = time.Now()
+		}
 		every, measure = levelsEvery, nil
 		if a.idle() {
 			every, measure = deadline.UntilSecond(time.Now()), a.measure

@@ -53,6 +53,29 @@ func TestMemoryHoldsPublishersBackAndLetsThemGo(t *testing.T) {
 	})
 }
 
+// TestGarbageIsCollectedWhileMemoryIsLow: publishers that wait make none, so that nothing else would collect it for two minutes.
+func TestGarbageIsCollectedWhileMemoryIsLow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		forced := func() uint32 {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return m.NumForcedGC
+		}
+		began := forced()
+		a, stop := running(AlarmOptions{MemoryLimit: 1000, MemoryInUse: func() int64 {
+			if forced() > began+1 {
+				return 500
+			}
+			return 1001
+		}})
+		defer stop()
+		time.Sleep(2 * time.Second)
+		require.True(t, a.Blocked(), "not too often")
+		time.Sleep(2 * collectEvery)
+		require.False(t, a.Blocked())
+	})
+}
+
 func TestLowDiskHoldsPublishersBackAndLetsThemGo(t *testing.T) {
 	for _, c := range []struct{ all, limit int64 }{{1 << 30, 1000}, {16_000, 1_000_000}} { // the second: a sixteenth of a small disk
 		synctest.Test(t, func(t *testing.T) {
