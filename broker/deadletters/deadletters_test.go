@@ -330,3 +330,10 @@ func TestManyLetters(t *testing.T) {
 	assert.Less(t, int64(after.HeapInuse)-int64(before.HeapInuse), int64(16<<20), "nothing of what was read is kept")
 	assert.Less(t, int64(after.HeapSys)-int64(before.HeapSys), int64(128<<20), "nor was it held at a time")
 }
+
+// TestCommandsAreQuoted: what a shell is to run has names that strangers chose.
+func TestCommandsAreQuoted(t *testing.T) {
+	q := deadletters.Queue{VHost: "it's", Queue: "x; rm -rf ~", Parked: true}
+	text, _ := q.Cell("from")
+	require.Equal(t, `(parked; curfew dlq groups 'x; rm -rf ~' --vhost 'it'\''s' says why)`, text)
+}

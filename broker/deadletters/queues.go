@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"iter"
 	"slices"
-	"strings"
 
 	"curfew/broker"
 	"curfew/broker/deadline"
@@ -38,7 +37,7 @@ func (q *Queue) Kept() int {
 
 // Cell is a column as text in a table of commands; false: it is as it is.
 func (q *Queue) Cell(column string) (text string, is bool) {
-	return "(parked; curfew dlq groups " + q.Queue + Flag(q.VHost) + " says why)", column == "from" && q.Parked
+	return "(parked; curfew dlq groups " + deadline.Shell(q.Queue) + Flag(q.VHost) + " says why)", column == "from" && q.Parked
 }
 
 // Flag is the flag that a command needs for a virtual host, with a space before it; "" for that which it is for without the flag.
@@ -46,7 +45,7 @@ func Flag(vhost string) string {
 	if vhost == "/" {
 		return ""
 	}
-	return " --vhost '" + strings.ReplaceAll(vhost, "'", `'\''`) + "'"
+	return " --vhost " + deadline.Shell(vhost)
 }
 
 // Kept is how many dead letters queues keep.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"curfew/broker/deadline"
 	"curfew/monitor/printable"
 )
 
@@ -201,7 +202,7 @@ func (i *incident) show(list []Finding, toll, lost int64) {
 	if worst.keeping != nil {
 		s.Do = strings.TrimSpace(s.Do + " " + worst.keeping())
 	}
-	s.Command, s.Page = fill(i.of.Command, worst.QueueName, printable.Shell), fill(i.of.Page, worst.QueueName, url.QueryEscape)
+	s.Command, s.Page = fill(i.of.Command, worst.QueueName, deadline.Shell), fill(i.of.Page, worst.QueueName, url.QueryEscape)
 }
 
 // was is what it was, once it is over.

@@ -14,7 +14,6 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/printable"
 )
 
 var orders = QueueName{"shop", "orders"}
@@ -926,9 +925,9 @@ func TestOverview(t *testing.T) {
 // TestCommands have the names of queues in them, safe for a shell.
 func TestCommands(t *testing.T) {
 	c := ConditionOf("deadline_missed").Command
-	require.Equal(t, "curfew queue show orders --vhost /", fill(c, QueueName{"/", "orders"}, printable.Shell))
-	require.Equal(t, `curfew queue show 'a '\''b'\''; rm' --vhost shop`, fill(c, QueueName{"shop", "a 'b'; rm"}, printable.Shell))
-	require.Equal(t, "curfew queue show", fill(c, QueueName{}, printable.Shell))
+	require.Equal(t, "curfew queue show orders --vhost /", fill(c, QueueName{"/", "orders"}, deadline.Shell))
+	require.Equal(t, `curfew queue show 'a '\''b'\''; rm' --vhost shop`, fill(c, QueueName{"shop", "a 'b'; rm"}, deadline.Shell))
+	require.Equal(t, "curfew queue show", fill(c, QueueName{}, deadline.Shell))
 }
 
 // TestItEndsWithItsCause: within some ten seconds, though messages were lost less than a minute ago. What is only past ends a minute after it.

@@ -32,17 +32,6 @@ func Text(text, keep string) string {
 	return b.String()
 }
 
-// Shell quotes a name for a shell.
-func Shell(text string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-%", r)
-	}
-	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
-
 // Number has separators: 1,200.
 func Number(n int64) string { return humanize.Comma(n) }
 

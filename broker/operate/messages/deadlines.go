@@ -259,7 +259,7 @@ func withID(ctx context.Context, q *broker.Queue, id string) (queue.Seq, error) 
 	case len(found) == 0:
 		return 0, &operate.Missing{Reason: fmt.Sprintf("no ready message in %q has message-id %q", q.Name(), id)}
 	case len(found) > 1:
-		return 0, &operate.Invalid{Reason: fmt.Sprintf("several messages in %q have message-id %q; name one by its number (curfew dlq search %s%s --filter '%s')", q.Name(), id, q.Name(), deadletters.Flag(q.VHost().Name()), filter)}
+		return 0, &operate.Invalid{Reason: fmt.Sprintf("several messages in %q have message-id %q; name one by its number (curfew dlq search %s%s --filter %s)", q.Name(), id, deadline.Shell(q.Name()), deadletters.Flag(q.VHost().Name()), deadline.Shell(string(filter)))}
 	}
 	return found[0].Seq, nil
 }

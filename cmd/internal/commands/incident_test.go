@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker/deadline"
 	"curfew/integration/pages"
 	"curfew/monitor/incident"
-	"curfew/monitor/printable"
 )
 
 // alertsFile writes an alerts.yaml.
@@ -120,7 +120,7 @@ func TestTheAdviceWorks(t *testing.T) {
 		_, err := ch.QueueDeclare(queue, true, false, false, false, nil)
 		require.NoError(t, err)
 		require.NoError(t, ch.Publish("", queue, false, false, amqp091.Publishing{Expiration: "1"}))
-		commands(queue, "curfew queue declare "+printable.Shell(queue+".dead")+" --vhost / && curfew policy set")
+		commands(queue, "curfew queue declare "+deadline.Shell(queue+".dead")+" --vhost / && curfew policy set")
 	}
 	shown := r.ok("queue", "show", "it's (a) b")
 	assert.Contains(t, shown, "max-length")

@@ -9,6 +9,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/deadletters"
+	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/broker/policy"
 	"curfew/monitor/incident"
@@ -30,7 +31,7 @@ func parkedIn(p *undeliverable) incident.Depth {
 		if s.Missing && d.Do == "" {
 			dead := s.Queue + ".dead"
 			d.Do = fmt.Sprintf("Declare the dead-letter exchange with the type that its users expect, and bind a queue to it; then replay or purge what is parked. For example: `curfew declare exchange %s --type fanout --vhost %s && "+
-				"curfew queue declare %s --vhost %[2]s && curfew bind %[1]s %[3]s --vhost %[2]s`", printable.Shell(s.Exchange), printable.Shell(p.VHost), printable.Shell(dead))
+				"curfew queue declare %s --vhost %[2]s && curfew bind %[1]s %[3]s --vhost %[2]s`", deadline.Shell(s.Exchange), deadline.Shell(p.VHost), deadline.Shell(dead))
 		}
 		why = append(why, text)
 	}
@@ -49,9 +50,9 @@ func keeping(vh *broker.VHost, q *broker.Queue) string {
 		return "What expires in " + queue + " is lost. It is an exclusive queue: to keep that, its client declares it with x-dead-letter-exchange."
 	}
 	dead := strings.TrimPrefix(name, "amq.") + ".dead" // nobody may declare amq. names
-	at, first, definition, note := " --vhost "+printable.Shell(vh.Name()), "", policy.Definition{}, ""
+	at, first, definition, note := " --vhost "+deadline.Shell(vh.Name()), "", policy.Definition{}, ""
 	if _, err := vh.Queues.Get(dead); err != nil {
-		first = "curfew queue declare " + printable.Shell(dead) + at + " && "
+		first = "curfew queue declare " + deadline.Shell(dead) + at + " && "
 	}
 	governing, _, _ := q.Policies()
 	p, governed := vh.Policies.Get(policy.User, governing)
@@ -62,5 +63,5 @@ func keeping(vh *broker.VHost, q *broker.Queue) string {
 	}
 	definition["dead-letter-exchange"], definition["dead-letter-routing-key"] = "", dead
 	return fmt.Sprintf("To keep what expires in %s from now on: `%scurfew policy set %s %s %s --apply-to queues --priority %d%s`%s", queue, first,
-		printable.Shell("keep-expired-"+name), printable.Shell("^"+regexp.QuoteMeta(name)+"$"), printable.Shell(operate.Plain(definition)), p.Priority, at, note)
+		deadline.Shell("keep-expired-"+name), deadline.Shell("^"+regexp.QuoteMeta(name)+"$"), deadline.Shell(operate.Plain(definition)), p.Priority, at, note)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/broker/deadletters"
+	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/cli"
 )
@@ -42,7 +43,7 @@ func (f *filterFlags) filter(cmd *cobra.Command, d *deadLetters, queueName strin
 		}
 	}
 	if err == nil {
-		err = fmt.Errorf("no filter %q is saved for queue %q; curfew dlq filters %s lists them", f.saved, queueName, queueName+deadletters.Flag(d.VHost))
+		err = fmt.Errorf("no filter %q is saved for queue %q; curfew dlq filters %s lists them", f.saved, queueName, deadline.Shell(queueName)+deadletters.Flag(d.VHost))
 	}
 	return "", err
 }
