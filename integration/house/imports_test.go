@@ -73,7 +73,7 @@ var rooms = map[string][]string{
 	"cmd/internal/settings": {"broker/policy", "broker/servicebus", "monitor/incident", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
 	"cmd/internal/node":     {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/definitions", "broker/management", "broker/management/rest", "broker/memory", "broker/operate", "broker/operate/admin", "broker/policy", "broker/server", "broker/servicebus", "broker/servicebus/atom", "broker/store", "cmd/internal/settings", "monitor", "monitor/incident", "monitor/audit", "monitor/changes", "monitor/printable", "cmd/internal/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/schedule", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
 	"cmd/internal/commands": {"broker/deadletters", "broker/definitions", "broker/operate", "broker/store", "cmd/internal/cli", "cmd/internal/queues", "cmd/internal/node", "cmd/internal/settings", "monitor/incident", "monitor/audit", "monitor/printable", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/rabbitmq/plan", "monitor/rabbitmq/queuefacts"},
-	"cmd/curfew":            {"cmd/internal/commands"},
+	"cmd/curfew":            {"cmd/internal/commands", "cmd/internal/node"},
 }
 
 var everyRoom = []string{"*"}

@@ -308,7 +308,7 @@ func runHelper(text string) error {
 	defer cancel()
 	client := redis.NewClient(&redis.Options{Addr: c.Redis})
 	defer client.Close()
-	shadows := lease.NewShadows(client, lease.Space{}, c.Queue, zap.NewNop())
+	shadows := lease.NewShadows(client, lease.Space{}, c.Queue, false, func() time.Duration { return 0 }, zap.NewNop())
 	o := keeper.Options{
 		Queue: c.Queue, Name: c.Name,
 		Connect: connectTo(c.URL),
@@ -395,7 +395,7 @@ func TestKeepersTakeOverFromEachOther(t *testing.T) {
 			})
 			eventually(t, answerLimit, "all to be held", func() bool { return first.status().Held+q.dead() >= 1000 })
 			eventually(t, answerLimit, "the second to wait", func() bool { s := second.status(); return s.State == keeper.Observing && s.Keeper == "first" })
-			shadows := lease.NewShadows(store.Client, lease.Space{}, q.name, zap.NewNop())
+			shadows := lease.NewShadows(store.Client, lease.Space{}, q.name, false, func() time.Duration { return 0 }, zap.NewNop())
 			eventually(t, answerLimit, "the shadows to be written", func() bool {
 				all, err := shadows.Load(t.Context())
 				return err == nil && len(all) >= first.status().Held
@@ -445,7 +445,7 @@ func TestKeeperWithoutRedis(t *testing.T) {
 	_, url := sharedNode(t).vhost(t)
 	store := testenv.StartRedis(t)
 	q := declareKept(t, url, "noredis", queuefacts.Classic, nil)
-	shadows := lease.NewShadows(store.Client, lease.Space{}, q.name, zap.NewNop())
+	shadows := lease.NewShadows(store.Client, lease.Space{}, q.name, false, func() time.Duration { return 0 }, zap.NewNop())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go shadows.Run(ctx)

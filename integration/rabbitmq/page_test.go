@@ -153,7 +153,7 @@ func TestPageNamesTheRightsInRedis(t *testing.T) {
 	check(t, err)
 	check(t, one.Release(t.Context()))
 
-	shadows := lease.NewShadows(client, lease.Space{VHost: "/"}, "q", zap.NewNop())
+	shadows := lease.NewShadows(client, lease.Space{VHost: "/"}, "q", false, func() time.Duration { return 0 }, zap.NewNop())
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- shadows.Run(ctx) }()

@@ -39,13 +39,6 @@ type group struct {
 	taken     map[*turn]struct{}   // leases that are held here, or being tried for
 }
 
-// join enters the group in Redis.
-func (g *group) join(shared *lease.Group) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.redis = shared
-}
-
 // shared returns the group in Redis; nil: there is none, or none yet.
 func (g *group) shared() *lease.Group {
 	g.mu.Lock()

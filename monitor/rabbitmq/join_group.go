@@ -35,7 +35,9 @@ func (p *Primary) join(ctx context.Context) {
 	if err == nil {
 		p.space = lease.Space{Cluster: identity, VHost: p.vhost()}
 		p.observing.lease = &keeper.Renewal{Lease: lease.New(p.redis, p.space, "", p.name), Log: p.log}
-		p.group.join(lease.NewGroup(p.redis, p.space, p.name))
+		p.group.mu.Lock()
+		p.group.redis = lease.NewGroup(p.redis, p.space, p.name)
+		p.group.mu.Unlock()
 	}
 	p.mu.Unlock()
 	if err != nil {

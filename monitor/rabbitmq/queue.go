@@ -75,12 +75,7 @@ func newQueueLocked(p *Primary, name string, rule cluster.Rule, number uint64) *
 		return q
 	}
 	q.turn = &turn{Lease: lease.New(p.redis, p.space, name, p.name), group: p.group}
-	shadows := lease.NewShadows(p.redis, p.space, name, p.log.With(zap.String("queue", name)))
-	shadows.Ahead(p.ClockOffset)
-	if rule.Mode.Waits() {
-		shadows.Last()
-	}
-	q.shadow = shadows
+	q.shadow = lease.NewShadows(p.redis, p.space, name, rule.Mode.Waits(), p.ClockOffset, p.log.With(zap.String("queue", name)))
 	return q
 }
 

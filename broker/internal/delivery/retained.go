@@ -114,18 +114,6 @@ func (r *Retained) RetryLocked(s *Transition, settings *policy.Settings) (next d
 	return k.retryAt
 }
 
-// RetryNow puts the first letters in line again, whether or not it is time.
-func (r *Retained) RetryNow(s *Transition, settings *policy.Settings) {
-	r.letters.mu.Lock()
-	defer r.letters.mu.Unlock()
-	s.ReadClock()
-	if r.countLocked() > 0 {
-		r.kept.retryAt = s.Now
-		r.RetryLocked(s, settings)
-		s.FinishLocked(r.letters)
-	}
-}
-
 // RetrySoon lets the others follow a letter that went through.
 func (r *Retained) RetrySoon(s *Transition) {
 	r.letters.mu.Lock()

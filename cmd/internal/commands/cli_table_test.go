@@ -43,7 +43,7 @@ func onTerminal(t *testing.T, args ...string) (text, errText string, code int) {
 		shown <- string(all)
 	}()
 	var errOut strings.Builder
-	code = Run(t.Context(), Build{}, args, screen, &errOut)
+	code = Run(t.Context(), node.Build{}, args, screen, &errOut)
 	require.NoError(t, screen.Close())
 	return strings.ReplaceAll(<-shown, "\r\n", "\n"), errOut.String(), code
 }

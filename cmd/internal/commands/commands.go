@@ -27,11 +27,8 @@ const (
 	exitAborted     = 6
 )
 
-// Build is what the linker has set, or empty.
-type Build = node.Build
-
-// Run executes one command line and returns the exit code.
-func Run(ctx context.Context, set Build, args []string, stdout, stderr io.Writer) int {
+// Run executes one command line and returns the exit code. set is what the linker has set, or empty.
+func Run(ctx context.Context, set node.Build, args []string, stdout, stderr io.Writer) int {
 	root := rootCommand(node.BuildOf(set))
 	root.SetArgs(args)
 	root.SetOut(stdout)

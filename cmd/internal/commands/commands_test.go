@@ -43,7 +43,7 @@ var setenv = testenv.Setenv
 func runCommand(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	code = Run(t.Context(), Build{Version: "v1.2.3", Revision: "abc-dirty", CommitTime: "2030-01-02T03:04:05Z"}, args, &out, &errOut)
+	code = Run(t.Context(), node.Build{Version: "v1.2.3", Revision: "abc-dirty", CommitTime: "2030-01-02T03:04:05Z"}, args, &out, &errOut)
 	return code, out.String(), errOut.String()
 }
 

@@ -3,7 +3,6 @@ package commands
 import (
 	"bytes"
 	"context"
-
 	"fmt"
 	"regexp"
 	"slices"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"curfew/cmd/internal/node"
 )
 
 var backLine = regexp.MustCompile(`(?m)^  order-\d +lived +\S+  dead-lettered \(expired\) +[0-9.]+ ms late$`)
@@ -39,7 +40,7 @@ func TestDemoFillsARunningOne(t *testing.T) {
 	var out, errOut bytes.Buffer
 	ended := make(chan int, 1)
 	go func() {
-		ended <- Run(ctx, Build{}, append([]string{"demo", "--against", at}, login...), &out, &errOut)
+		ended <- Run(ctx, node.Build{}, append([]string{"demo", "--against", at}, login...), &out, &errOut)
 	}()
 	missing := []string{`"reason": "expired"`, `"reason": "rejected"`, `"reason": "maxlen"`, `"reason": "delivery_limit"`}
 	require.Eventually(t, func() bool {

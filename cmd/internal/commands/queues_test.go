@@ -1,10 +1,11 @@
 package commands
 
 import (
-	"curfew/broker/deadline"
 	"encoding/json"
 	"testing"
 	"time"
+
+	"curfew/broker/deadline"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"

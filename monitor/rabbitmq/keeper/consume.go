@@ -75,7 +75,7 @@ func (c *core) judge(now deadline.Instant, s *stretch, m message) (e entry, know
 	if ttl < 0 {
 		return entry{deadline: never, due: never}, m.redelivered
 	}
-	step := time.Duration(c.facts.probeShare(c.cfg.probeShare) * float64(ttl))
+	step := time.Duration(c.facts.probeShare() * float64(ttl))
 	probe := func(from deadline.Instant) {
 		if e.flags&unknownAge != 0 && step > 0 {
 			c.rolls.probe(s, e, from.Add(max(step, leastProbe)))

@@ -52,7 +52,6 @@ type config struct {
 	limit       int     // messages held
 	bytesLimit  int64   // their bodies
 	takeRate    int     // messages per second at start
-	probeShare  float64 // of the TTL
 	endlessMost float64 // share of messages without TTL
 }
 

@@ -349,7 +349,7 @@ func newSim(t *testing.T, seed uint64, f Facts, cfg config) *sim {
 }
 
 func testConfig() config {
-	return config{perChannel: 8, limit: 100_000, bytesLimit: 1 << 40, probeShare: 0.05, endlessMost: 1}
+	return config{perChannel: 8, limit: 100_000, bytesLimit: 1 << 40, endlessMost: 1}
 }
 
 func plainFacts(t queuefacts.Type) Facts {

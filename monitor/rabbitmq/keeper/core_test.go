@@ -48,7 +48,7 @@ func TestVersionsDiffer(t *testing.T) {
 		require.Equal(t, c.counts, c.facts.returnsCount())
 		require.Equal(t, c.takes, c.facts.takes())
 		require.Equal(t, c.hold, c.facts.holdLimit())
-		require.InDelta(t, c.share, c.facts.probeShare(0.05), 1e-9)
+		require.InDelta(t, c.share, c.facts.probeShare(), 1e-9)
 	}
 }
 

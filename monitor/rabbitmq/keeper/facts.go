@@ -43,18 +43,18 @@ func (f Facts) takes() int {
 	return f.DeliveryLimit / 4
 }
 
-// probeShare is the step between probes of messages of unknown age, as a share of their TTL. It is at least the share asked
-// for; where each return counts, it is so large that probes alone use up at most a quarter of the delivery limit (spends).
+// probeShare is the step between probes of messages of unknown age, as a share of their TTL. It is probeShare;
+// where each return counts, it is so large that probes alone use up at most a quarter of the delivery limit (spends).
 // 0: no probes.
-func (f Facts) probeShare(asked float64) float64 {
+func (f Facts) probeShare() float64 {
 	most := f.takes()
 	switch {
 	case most < 0 || !f.returnsCount():
-		return asked
+		return probeShare
 	case most < 3:
 		return 0
 	}
-	return max(asked, 1/float64(most))
+	return max(probeShare, 1/float64(most))
 }
 
 // spends reports whether a message that has been returned that often is not probed again: one return is left for a takeover.

@@ -126,8 +126,7 @@ func New(o Options) (*Keeper, error) {
 	o.StopTimeout = cmp.Or(o.StopTimeout, 20*time.Second)
 	k := &Keeper{o: o, log: o.Log.With(zap.String("vhost", o.VHost), zap.String("queue", o.Queue))}
 	k.lease = &Renewal{Lease: o.Lease, Log: k.log}
-	k.core = newCore(config{perChannel: o.PerChannel, limit: o.MaxMessages, bytesLimit: o.MaxBytes, takeRate: o.TakeRate,
-		probeShare: probeShare, endlessMost: endlessMost}, o.Now())
+	k.core = newCore(config{perChannel: o.PerChannel, limit: o.MaxMessages, bytesLimit: o.MaxBytes, takeRate: o.TakeRate, endlessMost: endlessMost}, o.Now())
 	k.core.given.remember(o.Now(), o.Remembered)
 	return k, nil
 }

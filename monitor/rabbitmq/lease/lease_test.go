@@ -54,7 +54,7 @@ func TestLeaseHasOneHolder(t *testing.T) {
 // TestFlushWhileMessagesCome: what Redis has lost is missed although new deadlines are written all the time.
 func TestFlushWhileMessagesCome(t *testing.T) {
 	r := testenv.StartRedis(t)
-	s := NewShadows(r.Client, Space{VHost: "/"}, "q", zap.NewNop())
+	s := NewShadows(r.Client, Space{VHost: "/"}, "q", false, func() time.Duration { return 0 }, zap.NewNop())
 	ctx, end := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- s.Run(ctx) }()
@@ -87,15 +87,13 @@ func TestShadowsAreWrittenAndReadAgain(t *testing.T) {
 		{Fingerprint: 7, Deadline: now + 3600e6},
 		{Fingerprint: 7, Deadline: now + 3600e6 + 1},
 	}
-	s := NewShadows(r.Client, Space{VHost: "v"}, "q", zap.NewNop())
-	s.Ahead(func() time.Duration { return -time.Hour }) // and the clock of the next Curfew is two hours behind
+	s := NewShadows(r.Client, Space{VHost: "v"}, "q", false, func() time.Duration { return -time.Hour }, zap.NewNop()) // and the clock of the next Curfew is two hours behind
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- s.Run(ctx) }()
 	stored := func(shadows []keeper.Shadow) func() bool {
 		return func() bool {
-			next := NewShadows(r.Client, Space{VHost: "v"}, "q", zap.NewNop())
-			next.Ahead(func() time.Duration { return -2 * time.Hour })
+			next := NewShadows(r.Client, Space{VHost: "v"}, "q", false, func() time.Duration { return -2 * time.Hour }, zap.NewNop())
 			got, err := next.Load(t.Context())
 			for i := range got {
 				got[i].Deadline = got[i].Deadline.Add(time.Hour)
@@ -148,7 +146,7 @@ func sameShadows(a, b []keeper.Shadow) bool {
 }
 
 func TestALongBacklogOfShadowsIsDroppedNotKept(t *testing.T) {
-	s := NewShadows(nil, Space{VHost: "v"}, "q", zap.NewNop())
+	s := NewShadows(nil, Space{VHost: "v"}, "q", false, func() time.Duration { return 0 }, zap.NewNop())
 	s.Put(make([]keeper.Shadow, mostWaiting))
 	require.False(t, s.dropped)
 	s.Put(make([]keeper.Shadow, 1))

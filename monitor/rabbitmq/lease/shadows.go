@@ -48,16 +48,15 @@ type Shadows struct {
 
 var _ keeper.Shadows = (*Shadows)(nil)
 
-// NewShadows makes the shadows of a queue. It does not connect.
-func NewShadows(client redis.UniversalClient, at Space, queue string, log *zap.Logger) *Shadows {
-	return &Shadows{client: client, ahead: func() time.Duration { return 0 }, prefix: at.prefix(queue), past: keepPast, log: log, lost: make(chan struct{}, 1)}
+// NewShadows makes the shadows of a queue. It does not connect. With lasting they are kept for a week after they are due, unless Passed is called.
+// ahead says how far the clock of the deadlines is ahead of the wall clock, which those in Redis go by.
+func NewShadows(client redis.UniversalClient, at Space, queue string, lasting bool, ahead func() time.Duration, log *zap.Logger) *Shadows {
+	s := &Shadows{client: client, ahead: ahead, prefix: at.prefix(queue), past: keepPast, log: log, lost: make(chan struct{}, 1)}
+	if lasting {
+		s.past = keepLasting
+	}
+	return s
 }
-
-// Last has the shadows kept for a week after they are due, unless Passed is called. It is called before Run.
-func (s *Shadows) Last() { s.past = keepLasting }
-
-// Ahead says how far the clock of the deadlines is ahead of the wall clock, which those in Redis go by. It is called before Run.
-func (s *Shadows) Ahead(ahead func() time.Duration) { s.ahead = ahead }
 
 // Passed implements delay.Lasting.
 func (s *Shadows) Passed(before deadline.Instant) {
