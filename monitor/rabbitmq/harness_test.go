@@ -27,8 +27,10 @@ type fakeRabbitMQ struct {
 
 	mu       sync.Mutex
 	queues   map[string]cluster.Queue
-	err      error // of the management API
+	err      error         // of the management API
+	slow     time.Duration // an inventory takes
 	asked    int
+	named    int               // how often it was asked for the identity
 	name     string            // of the cluster
 	bindings []cluster.Binding // nil: they are not known
 	events   []func(cluster.Event)
@@ -46,6 +48,7 @@ func newFakeRabbitMQ(t *testing.T) *fakeRabbitMQ {
 func (r *fakeRabbitMQ) Address() cluster.Address { return r.address }
 
 func (r *fakeRabbitMQ) Inventory(context.Context, []string) (*cluster.Inventory, error) {
+	time.Sleep(r.slow)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asked++
@@ -63,6 +66,7 @@ func (r *fakeRabbitMQ) Inventory(context.Context, []string) (*cluster.Inventory,
 func (r *fakeRabbitMQ) Identity(context.Context) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.named++
 	return "identity of " + r.name, r.noID
 }
 

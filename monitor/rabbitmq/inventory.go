@@ -27,6 +27,9 @@ const (
 	lookTimes = 3
 	// settle is how long changes are collected, and the shortest time between two inventories.
 	settle = 200 * time.Millisecond
+	// restShare is how many times as long as an inventory took no event has another one taken: each is work for RabbitMQ, in proportion to all queues,
+	// and queues for replies may come and go all the time.
+	restShare = 4
 	// lookTimeout is for one inventory.
 	lookTimeout = time.Minute
 	// unknownFor is how long a queue stays kept, by what was last known of it, while RabbitMQ does not say how it is declared.
@@ -43,13 +46,24 @@ func (p *Primary) runInventory(ctx context.Context, running *sync.WaitGroup) {
 		}
 	})
 	every, again := refreshEvery, 0
-	timer := time.NewTimer(0)
+	timer, joins := time.NewTimer(0), time.NewTicker(identifyAgain)
 	defer timer.Stop()
+	defer joins.Stop()
+	changes, rested := p.changes, (<-chan time.Time)(nil)
 	for {
 		select {
 		case <-timer.C:
+		case <-changes:
+			again = lookTimes
 		case <-p.looks:
 			again = lookTimes
+		case <-rested:
+			changes = p.changes
+			continue
+		case <-joins.C:
+			if p.identity.err == nil || !p.join(ctx) { // only this goroutine changes it
+				continue
+			}
 		case <-polled:
 			every, polled = pollEvery, nil
 		case <-ctx.Done():
@@ -60,7 +74,9 @@ func (p *Primary) runInventory(ctx context.Context, running *sync.WaitGroup) {
 			again--
 			next = min(every, lookAgain)
 		}
+		began := time.Now()
 		p.take(ctx, running)
+		changes, rested = nil, time.After(restShare*time.Since(began))
 		if !deadline.Sleep(ctx, settle) {
 			return
 		}
@@ -83,13 +99,13 @@ func (p *Primary) event(e cluster.Event) {
 		tell(keeper.Event{Kind: keeper.ConsumerCame, ConsumerTag: e.ConsumerTag})
 	case cluster.QueueDeleted:
 		tell(keeper.Event{Kind: keeper.QueueDeleted})
-		deadline.Wake(p.looks)
+		deadline.Wake(p.changes)
 	case cluster.BindingChanged:
 		if o, _ := p.observing.now(); o != nil {
-			deadline.Wake(p.looks)
+			deadline.Wake(p.changes)
 		}
 	default:
-		deadline.Wake(p.looks)
+		deadline.Wake(p.changes)
 	}
 }
 

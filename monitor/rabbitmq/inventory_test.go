@@ -114,6 +114,25 @@ func TestInventoryAway(t *testing.T) {
 	})
 }
 
+// TestQueuesComeAndGoAllTheTime: listing them again and again is a small part of the time, and whoever asks does not wait.
+func TestQueuesComeAndGoAllTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rabbitmq := newFakeRabbitMQ(t)
+		rabbitmq.slow = time.Second
+		r := newRunning(t, rabbitmq, "one", nil).start()
+		time.Sleep(10 * time.Second)
+		before := rabbitmq.asked
+		for range 600 {
+			rabbitmq.set(cluster.QueueCreated, func(map[string]cluster.Queue) {})
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.InDelta(t, 12, rabbitmq.asked-before, 2)
+		began := time.Now()
+		require.NoError(t, r.look(t.Context()))
+		require.Less(t, time.Since(began), 3*time.Second)
+	})
+}
+
 // TestWhatComesAndGoes: no keeper ends because RabbitMQ cannot say something for a moment, or because of a fact that the keeper judges by
 // itself; a queue that is read with basic.get is left alone for a while.
 func TestWhatComesAndGoes(t *testing.T) {

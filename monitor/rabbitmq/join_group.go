@@ -6,7 +6,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/lease"
 )
@@ -20,10 +19,10 @@ const (
 
 // join enters the group of all Curfews beside this virtual host of this cluster. The keys in Redis have its identity (cluster.Identity), so
 // join needs to have reached RabbitMQ first. If somebody deletes what the identity is kept in, a Curfew that starts after that sees another one,
-// and keeps the same queues as those that run. That costs order but no message, and is a condition (shared).
-func (p *Primary) join(ctx context.Context) {
+// and keeps the same queues as those that run. That costs order but no message, and is a condition (shared). It reports whether that has now succeeded.
+func (p *Primary) join(ctx context.Context) bool {
 	if p.redis == nil || p.group.shared() != nil {
-		return
+		return false
 	}
 	limited, cancel := context.WithTimeout(ctx, identifyTimeout)
 	identity, err := p.rabbitmq.Identity(limited)
@@ -41,9 +40,9 @@ func (p *Primary) join(ctx context.Context) {
 	}
 	p.mu.Unlock()
 	if err != nil {
-		time.AfterFunc(identifyAgain, func() { deadline.Wake(p.looks) })
-		return
+		return false
 	}
 	close(p.joined)
 	p.beat(ctx) // to know the share before the first lease is taken
+	return true
 }

@@ -65,7 +65,8 @@ type Primary struct {
 
 	observing watch
 
-	looks chan struct{} // an inventory is wanted
+	looks   chan struct{} // an inventory is wanted
+	changes chan struct{} // RabbitMQ has reported a change: an inventory is wanted, but not at once after the last one
 
 	mu        sync.Mutex
 	space     lease.Space       // where the queues are in Redis
@@ -146,7 +147,7 @@ func New(o Options) (*Primary, error) {
 func newPrimary(o Options, rabbitmq source) *Primary {
 	p := &Primary{rabbitmq: rabbitmq, watch: o.Watch, name: cmp.Or(o.Name, "curfew"), redis: o.Redis, stream: cmp.Or(o.Expiries, new(deadline.Stream)),
 		log: cmp.Or(o.Log, zap.NewNop()).Named("rabbitmq"), started: time.Now(),
-		looks: make(chan struct{}, 1), queues: make(map[string]*queue), seen: make(seenTable), counts: newCounters(), joined: make(chan struct{})}
+		looks: make(chan struct{}, 1), changes: make(chan struct{}, 1), queues: make(map[string]*queue), seen: make(seenTable), counts: newCounters(), joined: make(chan struct{})}
 	if p.watch == nil {
 		p.watch = cluster.DefaultWatch()
 	}

@@ -125,7 +125,7 @@ func (c *Cluster) round(ctx context.Context, vhost, purpose string, heartbeat ti
 		c.reached(at, serverOf(conn.Properties))
 		return conn, nil
 	}
-	if c.noteDown() {
+	if vhost == c.address.vhost && c.noteDown() { // not if it is about events alone
 		c.log.Warn("no node of RabbitMQ can be reached; trying again", zap.Stringer("address", c.address), zap.Error(err))
 	}
 	return nil, err

@@ -6,7 +6,26 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
+
+// TestNodesThatCannotBeReached are logged once, and not for the virtual host / if that is only looked at for events.
+func TestNodesThatCannotBeReached(t *testing.T) {
+	refuses, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	refuses.Close()
+	core, logged := observer.New(zap.WarnLevel)
+	c, err := Open(Options{URL: "amqp://guest:guest@" + refuses.Addr().String() + "/shop", Log: zap.New(core)})
+	require.NoError(t, err)
+	for vhost, want := range map[string]int{"/": 0, "shop": 1} {
+		for range 2 {
+			_, err = c.round(t.Context(), vhost, "test", heartbeat)
+			require.Error(t, err)
+		}
+		require.Len(t, logged.TakeAll(), want, vhost)
+	}
+}
 
 // TestABusyNodeMayBeSilentForLonger than the heartbeat of a connection that holds messages allows.
 func TestABusyNodeMayBeSilentForLonger(t *testing.T) {

@@ -137,8 +137,8 @@ func decideDelay(q *Queue, r Rule, s Server) Decision {
 	if limited {
 		d.Mind = append(d.Mind, fmt.Sprintf("Each lost connection counts against its delivery limit of %d: set it to -1 by a policy.", limit))
 	}
-	if strategy, _ := q.text("dead-letter-strategy"); q.Type == queuefacts.Quorum && strategy != "at-least-once" {
-		d.Mind = append(d.Mind, "Without the dead-letter-strategy at-least-once, RabbitMQ loses a message that no queue is bound for when it is due.")
+	if strategy, _ := q.text("dead-letter-strategy"); q.Type == queuefacts.Classic || strategy != "at-least-once" {
+		d.Mind = append(d.Mind, "Without the dead-letter-strategy at-least-once, which only quorum queues have, RabbitMQ loses a message that no queue is bound for when it is due.")
 	}
 	if q.Type == queuefacts.Classic {
 		d.Mind = append(d.Mind, "Nobody may delete it with if-empty: RabbitMQ counts ready messages only, and would delete it with all messages held.")

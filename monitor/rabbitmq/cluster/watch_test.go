@@ -109,6 +109,8 @@ func TestParseWatchFileErrors(t *testing.T) {
 		"queues: [{queue: a, keep: true}]": "field keep not found",
 		"queues: [{queue: a, budget: {messages: 0}}]":                       "budget.messages: 0 is invalid: want 1 to 1000000",
 		"queues: [{queue: a, budget: {holds_per_second: -1}}]":              "budget.holds_per_second: -1 is invalid",
+		"queues: [{queue: a, mode: delay, budget: {bytes: 1GiB}}]":          "budget.bytes and budget.holds_per_second are for mode keep, and this is delay",
+		"queues: [{queue: a, mode: retry, budget: {holds_per_second: 2}}]":  "are for mode keep, and this is retry",
 		"queues: [{queue: a, budget: {bytes: many}}]":                       `budget.bytes: "many" is invalid`,
 		"queues: [{queue: a, budget: {bytes: 99999999999GiB}}]":             "budget.bytes",
 		"queues: [{queue: a, mode: retry}]":                                 "which needs a backoff",

@@ -104,6 +104,9 @@ func (q *watchedQueues) rule() (r Rule, err error) {
 	if r.Cancel = Cancel(cancel); r.Mode != Delay && (q.Cancel != "" || q.Exchange != "") {
 		return r, fmt.Errorf("cancel and exchange are for mode delay, and this is %s", r.Mode)
 	}
+	if r.Mode.Waits() && (q.Budget.Bytes != "" || q.Budget.Holds != nil) {
+		return r, fmt.Errorf("budget.bytes and budget.holds_per_second are for mode keep, and this is %s: all of its messages are held, whatever they are", r.Mode)
+	}
 	if err := q.backoff(&r); err != nil {
 		return r, err
 	}

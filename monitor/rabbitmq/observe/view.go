@@ -37,7 +37,7 @@ func (o *Observer) apply(conn *amqp091.Connection, v *View) error {
 		}
 		w.checkPublished(q)
 		reason := w.untappable(v, q)
-		if taps++; reason == "" && taps > maxTaps {
+		if reason == "" && taps == maxTaps {
 			reason = fmt.Sprintf("%d queues are tapped already.", maxTaps)
 		}
 		if err := w.adjust(conn, q, reason, v.Bindings); err != nil {
@@ -48,6 +48,8 @@ func (o *Observer) apply(conn *amqp091.Connection, v *View) error {
 		}
 		if w.tap == nil {
 			w.setTotals(int(q.Ready), q.Consumers)
+		} else {
+			taps++
 		}
 	}
 	for _, w := range o.watched() {
