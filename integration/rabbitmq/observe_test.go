@@ -231,7 +231,7 @@ func TestObserveForecast(t *testing.T) {
 		restarted := func() bool { return o.state(queue).Restarts > 0 }
 		publish(t, ch, "amq.direct", queue, "", 500)
 		publish(t, ch, "amq.direct", queue, "60000", 100)
-		eventually(t, answerLimit, "a forecast", func() bool { return o.state(queue).WillMiss == 100 || restarted() })
+		eventually(t, answerLimit, "the deadlines", func() bool { return o.state(queue).Expire == 100 || restarted() })
 		missed := o.state(queue).Missed
 		publish(t, ch, "amq.direct", queue, "50", 10)
 		eventually(t, answerLimit, "what has missed its deadline", func() bool { return o.state(queue).Overdue == 10 || restarted() })

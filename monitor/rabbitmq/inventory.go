@@ -166,7 +166,7 @@ func (p *Primary) take(ctx context.Context, running *sync.WaitGroup) {
 
 // applyLocked decides on each queue by the inventory.
 func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup, x *topology) {
-	p.updateSeenLocked()
+	p.updateSeenLocked(p.observing.statesLocked())
 	if p.redis != nil && p.space == (lease.Space{}) {
 		return // it is not known yet where leases are
 	}

@@ -179,6 +179,17 @@ func (p *Primary) TimeToLive(ref deadline.Ref) (deadline.Millis, bool) {
 	return o.TimeToLive(ref.Queue-numbers, ref.Seq)
 }
 
+// statesLocked returns what the observer knows, by queue.
+func (w *watch) statesLocked() map[string]*observe.State {
+	all := map[string]*observe.State{}
+	if w.observer != nil {
+		for _, state := range w.observer.States() {
+			all[state.Queue] = &state
+		}
+	}
+	return all
+}
+
 // now returns the present observer, and what to add to the numbers of its queues.
 func (w *watch) now() (observer, uint64) {
 	w.p.mu.Lock()

@@ -131,13 +131,8 @@ func (p *Primary) rowsLocked() (rows []Queue) {
 	if p.inventory == nil {
 		return nil
 	}
-	p.updateSeenLocked()
-	observed := map[string]*observe.State{}
-	if p.observing.observer != nil {
-		for _, state := range p.observing.observer.States() {
-			observed[state.Queue] = &state
-		}
-	}
+	observed := p.observing.statesLocked()
+	p.updateSeenLocked(observed)
 	for at := range p.inventory.Queues {
 		q := &p.inventory.Queues[at]
 		if rule, watched := p.rule(q.Name); watched {

@@ -3,6 +3,7 @@ package rabbitmq
 import (
 	"maps"
 
+	"curfew/monitor/rabbitmq/observe"
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
@@ -37,12 +38,10 @@ func (s *seen) note(of *queuefacts.TTLStats, latest queuefacts.TTLStats) {
 }
 
 // updateSeenLocked takes in what keepers, the observer and other Curfews have seen, and forgets queues that are gone.
-func (p *Primary) updateSeenLocked() {
-	if p.observing.observer != nil {
-		for _, state := range p.observing.observer.States() {
-			s := p.seen.of(state.Queue)
-			s.note(&s.observer, state.Seen)
-		}
+func (p *Primary) updateSeenLocked(observed map[string]*observe.State) {
+	for name, state := range observed {
+		s := p.seen.of(name)
+		s.note(&s.observer, state.Seen)
 	}
 	for name, q := range p.queues {
 		if q.keeper != nil {

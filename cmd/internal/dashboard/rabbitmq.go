@@ -9,7 +9,9 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
+	"curfew/broker/deadline"
 	"curfew/cmd/internal/dashboard/internal/ui"
+	"curfew/monitor/incident"
 	"curfew/monitor/rabbitmq"
 )
 
@@ -25,13 +27,14 @@ type rabbitmqPage struct {
 	Here, Held             int              // queues kept here, messages held for them
 	Next                   int64            // Unix ms; 0: none
 	Now                    int64
+	forecasts              map[incident.QueueName]*deadline.Forecast
 }
 
 // rabbitmqPages are the page of a RabbitMQ.
 type rabbitmqPages struct{ *Dashboard }
 
 func (d rabbitmqPages) build(*http.Request, ui.Visitor) (ui.View, error) {
-	p := &rabbitmqPage{Status: d.RabbitMQ.Status(), Now: time.Now().UnixMilli()}
+	p := &rabbitmqPage{Status: d.RabbitMQ.Status(), forecasts: incident.ByQueue(d.Incidents.View().Forecasts), Now: time.Now().UnixMilli()}
 	for _, q := range p.Queues {
 		switch {
 		case q.Mode == "keep" && (q.State == "exact" || q.State == "not_worth"):
@@ -161,10 +164,10 @@ func (p *rabbitmqPage) observed() g.Node {
 		return nil
 	}
 	return ui.Card("observed", title, nil,
-		ui.Table([]string{"Queue", "#Ready", "#Consumers", "#Missed", "#Overdue", "#At risk", "How"}, g.Map(p.Observed, observedRow)))
+		ui.Table([]string{"Queue", "#Ready", "#Consumers", "#Missed", "#Overdue", "#At risk", "How"}, g.Map(p.Observed, p.observedRow)))
 }
 
-func observedRow(q rabbitmq.Queue) g.Node {
+func (p *rabbitmqPage) observedRow(q rabbitmq.Queue) g.Node {
 	o := q.Observed
 	if o == nil {
 		return h.Tr(h.Td(ui.Name(q.Queue), h.Br(), ui.Faint(q.Type)), ui.Amount(), ui.Amount(), ui.Amount(), ui.Amount(), ui.Amount(), h.Td(ui.Faint("another Curfew observes")))
@@ -173,8 +176,12 @@ func observedRow(q rabbitmq.Queue) g.Node {
 		return h.Tr(h.Td(ui.Name(q.Queue), h.Br(), ui.Faint(q.Type)), ui.Amount(g.Text(ui.Number(o.Ready))), ui.Amount(g.Text(ui.Number(o.Consumers))), ui.Amount(), ui.Amount(), ui.Amount(),
 			h.Td(g.Text("by its totals"), h.Br(), explanation(&q)))
 	}
+	risk := ui.Amount()
+	if p.Observer == p.Instance { // the one that observes has the forecasts
+		risk = ui.Amount(ui.AtRisk(p.forecasts[incident.QueueName{VHost: p.VHost, Name: q.Queue}]))
+	}
 	return h.Tr(h.Td(ui.Name(q.Queue), h.Br(), ui.Faint(q.Type)), ui.Amount(g.Text(ui.Number(o.Ready))), ui.Amount(g.Text(ui.Number(o.Consumers))),
-		ui.Amount(g.Text(ui.Number(int(o.Missed)))), ui.Amount(g.Text(ui.Number(o.Overdue))), ui.Amount(g.Text(ui.Number(o.WillMiss))), h.Td(g.Text("each message")))
+		ui.Amount(g.Text(ui.Number(int(o.Missed)))), ui.Amount(g.Text(ui.Number(o.Overdue))), risk, h.Td(g.Text("each message")))
 }
 
 func (p *rabbitmqPage) others() g.Node {

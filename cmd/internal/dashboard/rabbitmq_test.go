@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker/deadline"
+	"curfew/monitor/incident"
 	"curfew/monitor/rabbitmq"
 	"curfew/monitor/rabbitmq/observe"
 )
@@ -43,4 +45,11 @@ func TestRabbitMQPage(t *testing.T) {
 		require.Contains(t, page, want)
 	}
 	require.NotContains(t, page, "spent<b>")
+
+	f.status.Instance = "two"
+	s.withIncidents("", func(now *incident.State) {
+		now.Forecasts = []deadline.Forecast{{VHost: "shop", Queue: "orders", AtRisk: 777}}
+	})
+	s.logIn("root")
+	require.Contains(t, s.get("/rabbitmq").body, "777", "at risk by the forecast")
 }

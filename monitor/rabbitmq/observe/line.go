@@ -5,7 +5,6 @@ import (
 	"container/heap"
 
 	"curfew/broker/deadline"
-	"curfew/monitor"
 )
 
 // maxDeadlines is how many deadlines a line knows at most, unless line.Most is set.
@@ -41,7 +40,6 @@ type line struct {
 	counted     deadline.Instant // of the last count; 0: none
 	left        uint64           // messages that have left, at least; never falls
 	pruneAt     int64            // what gone has to be before another look for deadlines to forget
-	meter       monitor.Meter
 	counts      Counts
 }
 
@@ -186,7 +184,6 @@ func (l *line) Count(c count, out []waiting) []waiting {
 	if l.gone > 0 && uint64(l.gone) > l.left {
 		l.left = uint64(l.gone)
 	}
-	l.meter.Observe(monitor.Observation{Now: c.Answered, Delivered: l.served(), Ready: c.Ready, Consumers: c.Consumers})
 	return out
 }
 
@@ -196,13 +193,6 @@ func (l *line) served() uint64 {
 		return 0
 	}
 	return l.left - l.counts.Expired
-}
-
-// willMiss predicts how many waiting messages will not be consumed in time if consumers go on as in the last seconds. It looks at about 2,048 of
-// them. Messages that have missed their deadlines count with those that will.
-func (l *line) willMiss(now deadline.Instant) int {
-	step := max(l.ready/2048, 1)
-	return monitor.Predict(monitor.Line{Now: now, Ready: l.ready, Step: step, Rate: l.meter.Rate(), Samples: l.samples(step)}).Miss
 }
 
 // withOthers adds the messages without a known deadline to a sample, in order.

@@ -205,20 +205,3 @@ func TestLineBound(t *testing.T) {
 	require.EqualValues(t, 5, l.Counts().InTime)
 	require.Len(t, l.due, 10)
 }
-
-func TestLineForecast(t *testing.T) {
-	l := &line{}
-	const second deadline.Instant = 1_000_000
-	for i := range 100 {
-		at := 1000 * second
-		if i == 60 {
-			at = 20 * second
-		}
-		l.Enter(at, 0, "")
-	}
-	for now := range deadline.Instant(10) { // 2 messages a second
-		l.Count(count{Asked: (now + 1) * second, Answered: (now + 1) * second, Ready: 100 - 2*int(now), Consumers: 1, Before: 100, After: 100}, nil)
-	}
-	require.InDelta(t, 2, l.meter.Rate(), 0.1)
-	require.Equal(t, 1, l.willMiss(10*second), "the one that is reached after 31 s and is due in 10")
-}

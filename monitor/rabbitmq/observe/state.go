@@ -3,9 +3,7 @@ package observe
 import (
 	"maps"
 	"slices"
-	"time"
 
-	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
@@ -22,7 +20,6 @@ type State struct {
 	Seen         queuefacts.TTLStats `json:"seen"`
 	Overdue      int                 `json:"overdue"`       // missed their deadlines and still wait
 	OverdueSince int64               `json:"overdue_since"` // the earliest of these deadlines, Unix ms; 0: none
-	WillMiss     int                 `json:"will_miss"`     // of those that wait, how many will not be consumed in time
 	// Restarts is how often counting started over: a connection was lost, the tap overflowed,
 	// the bindings changed.
 	Restarts int `json:"restarts"`
@@ -44,7 +41,7 @@ func (o *Observer) stateLocked(w *watched) State {
 	defer w.mu.Unlock()
 	s := State{VHost: o.o.VHost, Queue: w.name, Tapped: w.line != nil, Reason: w.reason, Ready: w.ready, Consumers: w.consumers, Seen: w.seen, Restarts: w.restarts}
 	if w.line != nil {
-		s.Counts, s.WillMiss = w.line.Counts(), w.line.willMiss(deadline.At(time.Now()))
+		s.Counts = w.line.Counts()
 		overdue, since := w.line.Overdue()
 		s.Overdue, s.OverdueSince = overdue, since.UnixMilli()
 	}
