@@ -16,6 +16,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	"curfew/monitor/rabbitmq"
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
@@ -139,6 +140,36 @@ func TestDelayedMessagesWithoutAQueue(t *testing.T) {
 	for _, exchange := range exchanges {
 		require.Empty(t, r.queue(exchange+".delay").Troubles)
 	}
+}
+
+// TestDelayedExchangeThatIsNew: its first message is on time, although RabbitMQ has no statistics of the delay queue yet, which alone name what operator policies
+// set for other queues.
+func TestDelayedExchangeThatIsNew(t *testing.T) {
+	t.Parallel()
+	n := sharedNode(t)
+	if family() != queuefacts.Family43 {
+		return
+	}
+	vhost, at := n.vhost(t)
+	n.api(t, http.MethodPut, "operator-policies/"+vhost+"/all", map[string]any{"pattern": ".*", "apply-to": "queues", "definition": map[string]any{"message-ttl": 86_400_000}}, nil)
+	r := startReplica(t, n, at, "", "one", "delay:*.delay")
+	eventually(t, answerLimit, "the queues to be looked at", func() bool {
+		var s rabbitmq.Status
+		return r.get("rabbitmq", &s) && s.LookedAt != 0
+	})
+	ch := openChannel(t, dial(t, at))
+	check(t, ch.ExchangeDeclare("new", "x-delayed-message", true, false, false, false, amqp091.Table{"x-delayed-type": "fanout"}))
+	_, err := ch.QueueDeclare("jobs", true, false, false, false, nil)
+	check(t, err)
+	check(t, ch.QueueBind("jobs", "", "new", false, nil))
+	sent := time.Now()
+	check(t, ch.Publish("new", "", false, false, amqp091.Publishing{Headers: amqp091.Table{"x-delay": 500}}))
+	eventually(t, answerLimit, "the message", func() bool {
+		q, err := ch.QueueDeclarePassive("jobs", true, false, false, false, nil)
+		check(t, err)
+		return q.Messages == 1
+	})
+	require.Less(t, time.Since(sent), 4*time.Second)
 }
 
 // TestDelayedPluginImported: definitions of the old plugin are imported as they are. The delay queue, if it is deleted, is made again, so that nothing

@@ -84,6 +84,7 @@ type listedQueue struct {
 	Arguments  table
 	State      string
 	Policy     string // its name
+	Effective  table  `json:"effective_policy_definition"` // 4.3 says it here, of quorum queues, and it is current; nil: it does not
 	Ready      int64  `json:"messages_ready"`
 	Unacked    int64  `json:"messages_unacknowledged"`
 	Messages   int64  // also those put aside
@@ -138,9 +139,13 @@ func (c *Cluster) askAPI(ctx context.Context) (*Inventory, error) {
 	i.Server.Product = cmp.Or(i.Server.Product, "RabbitMQ") // it says so from 3.8 on
 	for _, l := range listed {
 		autoDelete, _ := l.AutoDelete.(bool)
+		unknown := UnknownGets | UnknownConsumers
+		if l.Effective == nil {
+			unknown |= UnknownPolicy
+		}
 		i.Queues = append(i.Queues, Queue{Name: l.Name, Type: l.Type, Durable: l.Durable, AutoDelete: autoDelete,
-			Exclusive: l.Exclusive, State: l.State, Arguments: l.Arguments, Ready: l.Ready, Unacked: l.Unacked, Delayed: max(-1, l.Messages-l.Ready-l.Unacked),
-			Unknown: UnknownPolicy | UnknownGets | UnknownConsumers})
+			Exclusive: l.Exclusive, State: l.State, Arguments: l.Arguments, Policy: l.Effective, Ready: l.Ready, Unacked: l.Unacked,
+			Delayed: max(-1, l.Messages-l.Ready-l.Unacked), Unknown: unknown})
 	}
 	slices.SortFunc(i.Queues, func(a, b Queue) int { return strings.Compare(a.Name, b.Name) })
 	c.addMeasured(ctx, i, vhost)
@@ -159,7 +164,7 @@ func (c *Cluster) addMeasured(ctx context.Context, i *Inventory, vhost string) {
 		if q == nil {
 			continue // it was declared since
 		}
-		if m.Effective != nil {
+		if m.Effective != nil && q.Unknown&UnknownPolicy != 0 {
 			q.Policy, q.Unknown = *m.Effective, q.Unknown&^UnknownPolicy
 		}
 		if m.Ready != nil {

@@ -28,9 +28,11 @@ func TestPolled(t *testing.T) {
 func TestOddQueueInTheStatistics(t *testing.T) {
 	answers := map[string]string{
 		"/api/overview": `{"product_name":"RabbitMQ","rabbitmq_version":"3.10.8","cluster_name":"rabbit@a"}`,
-		"/api/queues/":  `[{"name":"retry","type":"quorum","arguments":[]},{"name":"polled","type":"quorum"},{"name":"odd","type":"quorum"}]`,
+		"/api/queues/": `[{"name":"retry","type":"quorum","arguments":[]},{"name":"polled","type":"quorum"},{"name":"odd","type":"quorum"},
+			{"name":"set","type":"quorum","effective_policy_definition":{"message-ttl":5}},{"name":"new","type":"quorum","effective_policy_definition":{}}]`,
 		"?columns=name,effective_policy_definition": `[
 			{"name":"retry","effective_policy_definition":{},"messages_ready":3,"message_stats":[]},
+			{"name":"set","effective_policy_definition":{"expires":7}},{"name":"new"},
 			{"name":"polled","effective_policy_definition":{},"messages_ready":0,"message_stats":{"publish":7,"get":20,"get_details":{"rate":1.5}}},
 			{"name":"odd","effective_policy_definition":{},"messages_ready":"many"}]`,
 		"/api/whoami":     `{"tags":["monitoring"]}`,
@@ -58,7 +60,9 @@ func TestOddQueueInTheStatistics(t *testing.T) {
 	require.NoError(t, err)
 	i, err := c.Inventory(t.Context(), nil)
 	require.NoError(t, err)
-	require.Len(t, i.Queues, 3)
+	require.Len(t, i.Queues, 5)
+	require.Equal(t, map[string]any{"message-ttl": int64(5)}, i.Queue("set").Policy, "statistics are old")
+	require.Zero(t, i.Queue("new").Unknown, "although it has no statistics yet")
 	require.Zero(t, i.Queue("retry").Unknown)
 	require.EqualValues(t, 3, i.Queue("retry").Ready)
 	require.Zero(t, i.Queue("polled").Unknown)
