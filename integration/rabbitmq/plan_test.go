@@ -257,5 +257,5 @@ func TestPlan(t *testing.T) {
 	require.Equal(t, "RabbitMQ "+version, plan.Broker)
 	require.Len(t, plan.Queues, 4)
 	require.Equal(t, "retry", plan.Queues[1].Queue)
-	require.Contains(t, run(t, env, "", "rabbitmq", "plan", "--emit", "rabbitmqctl"), `"^(amq\\.fanout|curfew\\.tap\\..*|retry)$"`)
+	require.Contains(t, run(t, env, "", "rabbitmq", "plan", "--emit", "rabbitmqctl"), `"^(amq\\.fanout|curfew\\.tap\\..*|retry|retry.*)$"`)
 }

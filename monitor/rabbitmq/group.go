@@ -34,7 +34,7 @@ type group struct {
 	reports   []report  // of the others
 	since     time.Time // when the members last changed
 	paused    bool
-	seenUntil map[string]time.Time // by queue: when another one last held all messages, at least
+	seenUntil map[string]time.Time // by queue: when another one last held all messages, at least; for an hour
 	wanted    int                  // queues that may be kept
 	taken     map[*turn]struct{}   // leases that are held here, or being tried for
 }

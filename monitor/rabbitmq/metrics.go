@@ -64,6 +64,18 @@ func (c *counters) label(queue string) string {
 	return queue
 }
 
+// forget drops the labels of queues that are gone, so that there is room for others.
+func (c *counters) forget(gone func(queue string) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for queue := range c.named {
+		if gone(queue) {
+			delete(c.named, queue)
+			c.releases.DeletePartialMatch(prometheus.Labels{"queue": queue})
+		}
+	}
+}
+
 // Describe implements prometheus.Collector.
 func (p *Primary) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{queuesDesc, notKeptDesc, heldDesc, bytesDesc, intendDesc, leasesDesc, redisDesc, ageDesc, lagDesc} {
@@ -81,6 +93,7 @@ func (p *Primary) Collect(out chan<- prometheus.Metric) {
 	}
 	p.collectQueues(gauge)
 	p.mu.Lock()
+	p.counts.forget(func(queue string) bool { return p.queues[queue] == nil })
 	for _, q := range p.queues {
 		if q.keeper != nil {
 			q.changed(q.keeper.Status())

@@ -57,5 +57,9 @@ func TestMetrics(t *testing.T) {
 			r.counts.released("shop", fmt.Sprint(i), "stop")
 		}
 		require.LessOrEqual(t, testutil.CollectAndCount(r.counts.releases), maxQueues+1)
+		_, err = registry.Gather()
+		require.NoError(t, err)
+		require.Equal(t, "keep-c", r.counts.label("keep-c"), "those queues are gone")
+		require.Equal(t, 1, testutil.CollectAndCount(r.counts.releases))
 	})
 }

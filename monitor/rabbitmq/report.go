@@ -3,6 +3,7 @@ package rabbitmq
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -80,6 +81,7 @@ func readReports(from []lease.Report) (list []report) {
 // noteSeenLocked notes of which queues others report that they hold all messages.
 func (g *group) noteSeenLocked() {
 	at := time.Now().Add(-reportEvery - beatEvery)
+	maps.DeleteFunc(g.seenUntil, func(_ string, last time.Time) bool { return at.Sub(last) > time.Hour })
 	for _, r := range g.reports {
 		for i := range r.Queues {
 			if q := &r.Queues[i]; q.Here && q.CaughtUp {

@@ -49,8 +49,8 @@ type watchedQueues struct {
 //	    mode: keep              # observe (default), keep, delay, retry or off
 //	    budget:
 //	      messages: 50000       # held at once; 100000 if left out, 1000000 with modes delay and retry
-//	      bytes: 512MiB         # of the bodies of the messages held; 1GiB if left out
-//	      holds_per_second: 2000 # 5000 if left out
+//	      bytes: 512MiB         # of the bodies of the messages held; 1GiB if left out; mode keep only
+//	      holds_per_second: 2000 # 5000 if left out; mode keep only
 //	    assume: quorum          # classic or quorum; see Rule.Assume
 //	    alert_on_expiry: true   # false if left out; see Rule.AlertOnExpiry
 //	  - queue: shop.delay

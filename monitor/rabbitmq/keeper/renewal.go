@@ -14,6 +14,7 @@ const (
 	leaseEvery   = time.Second
 	leaseTimeout = 2 * time.Second
 	loadTimeout  = 5 * time.Second
+	loadFor      = time.Minute // Redis may be failing over
 	firstWait    = 50 * time.Millisecond
 	lastWait     = 2 * time.Second
 )
@@ -87,18 +88,25 @@ func (r *Renewal) Run(ctx context.Context, w Work) {
 	}
 }
 
-// LoadShadows returns what is remembered; nil has nothing. otherwise says what follows if that cannot be read.
+// LoadShadows returns what is remembered; nil has nothing. It tries for loadFor, unless another Curfew has the lease by then. otherwise says what follows if that
+// cannot be read.
 func (r *Renewal) LoadShadows(ctx context.Context, from Shadows, otherwise string) []Shadow {
 	if from == nil {
 		return nil
 	}
-	limited, cancel := context.WithTimeout(ctx, loadTimeout)
-	defer cancel()
-	shadows, err := from.Load(limited)
-	if err != nil && ctx.Err() == nil {
-		r.Log.Warn("cannot read the deadlines that other Curfews knew: "+otherwise, zap.Error(err))
+	for until := time.Now().Add(loadFor); ; {
+		limited, cancel := context.WithTimeout(ctx, loadTimeout)
+		shadows, err := from.Load(limited)
+		cancel()
+		switch {
+		case err == nil, ctx.Err() != nil, r.Lease != nil && !r.renew(ctx):
+			return shadows
+		case time.Now().After(until):
+			r.Log.Warn("cannot read the deadlines that other Curfews knew: "+otherwise, zap.Error(err))
+			return nil
+		}
+		deadline.Sleep(ctx, leaseEvery)
 	}
-	return shadows
 }
 
 // Await waits until the lease is held, and reports whether another Curfew had it until now. waits is told why, each second. ok false: ctx has ended.

@@ -81,9 +81,38 @@ func TestUnreadableShadows(t *testing.T) {
 	core, warnings := observer.New(zap.WarnLevel)
 	s := newSim(t, 1, plainFacts(queuefacts.Quorum), testConfig())
 	k := &Keeper{core: s.c, log: zap.NewNop(), lease: &Renewal{Log: zap.New(core)}, o: Options{Shadows: unreadable{}, Now: func() deadline.Instant { return s.m.now }}}
-	k.taken(t.Context(), false)
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		k.taken(t.Context(), false)
+		require.GreaterOrEqual(t, time.Since(began), loadFor)
+	})
 	require.Equal(t, 1, warnings.Len())
 	require.Contains(t, warnings.All()[0].Message, "given back in steps")
+}
+
+// failing are shadows that fail so many times.
+type failing struct {
+	Shadows
+	times int
+}
+
+func (f *failing) Load(context.Context) ([]Shadow, error) {
+	if f.times--; f.times >= 0 {
+		return nil, errors.New("no answer")
+	}
+	return []Shadow{{Fingerprint: 1}}, nil
+}
+
+// TestShadowsAreReadAgain while the lease is held: Redis may fail over at that moment.
+func TestShadowsAreReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, warnings := observer.New(zap.WarnLevel)
+		r := &Renewal{Log: zap.New(core), Lease: &answers{"here", "here", "here"}}
+		require.Len(t, r.LoadShadows(t.Context(), &failing{times: 3}, "x"), 1)
+		r.Lease = &answers{"here", "other"}
+		require.Empty(t, r.LoadShadows(t.Context(), &failing{times: 3}, "x"), "another one has them now")
+		require.Empty(t, warnings.All())
+	})
 }
 
 // TestStopIsNoNews: what fails because it is to stop is neither told nor logged, and what was held is released.

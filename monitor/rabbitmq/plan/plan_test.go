@@ -91,6 +91,10 @@ func TestLeastRights(t *testing.T) {
 	require.Len(t, s.Notes(), 3)
 	require.Len(t, s.list("policies"), 1)
 	require.Equal(t, object{"consumer-disconnected-timeout": lostNode}, s.named("policies", "/", "curfew.retry")["definition"])
+	s, err = example(t, "/", "keep:retr?-*,delay:*.delay,delay:late-*.delay").Setup(SetupOptions{})
+	require.NoError(t, err)
+	require.Equal(t, permissions("curfew", [4]string{"/", `^curfew\.tap\.`, `^(.*\.delay|amq\.default|curfew\.tap\..*|late-.*\.delay)$`,
+		`^(.*\.delay|amq\.rabbitmq\.event|curfew\.tap\..*|late-.*|late-.*\.delay|retr.-.*)$`}), s.list("permissions"), "queues that are declared later")
 	p = example(t, "/", "keep:*")
 	p.inventory.Server.Version = "4.3.6"
 	s, err = p.Setup(SetupOptions{})
