@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -113,14 +114,19 @@ func (a Address) Nodes() (list []string) {
 	return list
 }
 
-// User returns the user of the first node.
+// User returns the user of the first node; "" if only its certificate says who it is (auth_mechanism external).
 func (a Address) User() string {
 	if len(a.nodes) == 0 {
 		return ""
 	}
 	u, _ := amqp091.ParseURI(a.nodes[0])
+	if isExternal(u) {
+		return ""
+	}
 	return u.Username
 }
+
+func isExternal(u amqp091.URI) bool { return slices.Contains(u.AuthMechanism, "external") }
 
 // String has scheme, user, nodes and virtual host, but no password and no parameters.
 func (a Address) String() string {
@@ -128,5 +134,9 @@ func (a Address) String() string {
 		return ""
 	}
 	scheme, _, _ := strings.Cut(a.nodes[0], "://")
-	return scheme + "://" + a.User() + "@" + strings.Join(a.Nodes(), ",") + "/" + url.PathEscape(a.vhost)
+	who := ""
+	if user := a.User(); user != "" {
+		who = user + "@"
+	}
+	return scheme + "://" + who + strings.Join(a.Nodes(), ",") + "/" + url.PathEscape(a.vhost)
 }

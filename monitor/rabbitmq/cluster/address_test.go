@@ -20,6 +20,7 @@ func TestParseAddress(t *testing.T) {
 		{"amqp://u:secret@a:1,b,[::1]:3/shop", []string{"a:1", "b:5672", "[::1]:3"}, "shop", "amqp://u@a:1,b:5672,[::1]:3/shop"},
 		{"amqps://u:secret@a,b/%2F?cacertfile=/ca.pem,x", []string{"a:5671", "b:5671"}, "/", "amqps://u@a:5671,b:5671/%2F"},
 		{"amqp://u:sec%2Cret%40@a,b/shop , amqp://u:secret@c:7/shop", []string{"a:5672", "b:5672", "c:7"}, "shop", "amqp://u@a:5672,b:5672,c:7/shop"},
+		{"amqps://a/shop?auth_mechanism=external", []string{"a:5671"}, "shop", "amqps://a:5671/shop"},
 	} {
 		a, err := ParseAddress(c.text)
 		require.NoError(t, err, c.text)

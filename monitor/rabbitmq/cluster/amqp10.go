@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"strconv"
 
 	"github.com/Azure/go-amqp"
@@ -32,7 +31,7 @@ func (c *Cluster) dialAMQP10(ctx context.Context, node, purpose string) (*amqp.C
 	}
 	o := &amqp.ConnOptions{HostName: "vhost:" + u.Vhost, ContainerID: c.name + ": " + purpose, IdleTimeout: 2*holdHeartbeat + serverSilence, // it is the time without a frame
 		Properties: map[string]any{"product": "Curfew", "connection_name": c.name + ": " + purpose}, SASLType: amqp.SASLTypePlain(u.Username, u.Password)}
-	if slices.Contains(u.AuthMechanism, "external") {
+	if isExternal(u) {
 		o.SASLType = amqp.SASLTypeExternal("")
 	}
 	limited, cancel := context.WithTimeout(ctx, dialLimit)

@@ -22,7 +22,7 @@ type Options struct {
 	Exchange string
 	// ClockOffset is how far Now is ahead of the wall clock; nil: it is not.
 	ClockOffset func() time.Duration
-	// User is the one of the connections.
+	// User is the one of the connections; "" if it is not known: nothing is put aside then.
 	User string
 	// Aside is how many messages RabbitMQ has aside, by what it has said since then; negative: it has not said. nil: none is put aside.
 	Aside func(since time.Time) int64

@@ -148,7 +148,7 @@ func (s *session) connectAMQP10() {
 		s.k.trouble("engine", fmt.Sprintf("%s: Curfew cannot use AMQP 1.0 (%v)", without, err), 0)
 		return
 	}
-	s.amqp10, s.aside = true, s.retries == nil && s.hasTimeout()
+	s.amqp10, s.aside = true, s.retries == nil && s.hasTimeout() && s.k.o.User != "" // an operator cancels what is aside by a message, with the user's name
 	s.k.trouble("engine", "", 0)
 }
 
