@@ -199,11 +199,11 @@ func TestEvents(t *testing.T) {
 		}
 		panic("unreachable")
 	}
-	require.Equal(t, cluster.Resync, next().Kind)
+	require.Equal(t, cluster.Changed, next().Kind)
 
 	ch := openChannel(t, dial(t, url))
 	declare(t, ch, "orders", nil)
-	require.Equal(t, "queue created orders ", describe(next()))
+	require.Equal(t, "changed orders ", describe(next()))
 	check(t, ch.QueueBind("orders", "key", "amq.direct", false, nil))
 	require.Equal(t, "binding changed orders ", describe(next()))
 	began := time.Now()
@@ -213,7 +213,7 @@ func TestEvents(t *testing.T) {
 	t.Logf("a new consumer was told %v after it asked", time.Since(began))
 	check(t, ch.Cancel("app", false))
 	n.api(t, http.MethodPut, "policies/"+vhost+"/ttl", map[string]any{"pattern": "^x", "definition": map[string]any{"message-ttl": 10}, "apply-to": "queues"}, nil)
-	require.Equal(t, "policy changed  ", describe(next()))
+	require.Equal(t, "changed  ", describe(next()))
 	_, err = ch.QueueDelete("orders", false, false, false)
 	check(t, err)
 	eventually(t, answerLimit, "the deletion", func() bool { return describe(next()) == "queue deleted orders " })
@@ -235,7 +235,7 @@ func TestEvents(t *testing.T) {
 		}
 		return false
 	})
-	require.Equal(t, cluster.Resync, next().Kind)
+	require.Equal(t, cluster.Changed, next().Kind)
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
 }
@@ -244,7 +244,7 @@ func describe(e cluster.Event) string {
 	return eventKinds[e.Kind] + " " + e.Queue + " " + e.ConsumerTag
 }
 
-var eventKinds = []string{"resync", "consumer created", "queue created", "queue deleted", "binding changed", "policy changed"}
+var eventKinds = []string{"changed", "consumer created", "queue deleted", "binding changed"}
 
 // TestNoEvents: a user who may not read the events gets an error that says so, and polls.
 func TestNoEvents(t *testing.T) {

@@ -44,7 +44,7 @@ func watch(ctx context.Context, c helperConfig, o *keeper.Options) error {
 				tell(keeper.Event{Kind: keeper.ConsumerCame, ConsumerTag: e.ConsumerTag})
 			case e.Kind == cluster.QueueDeleted && e.Queue == c.Queue:
 				tell(keeper.Event{Kind: keeper.QueueDeleted})
-			case e.Kind == cluster.PolicyChanged, e.Kind == cluster.Resync:
+			case e.Kind == cluster.Changed:
 				tell(keeper.Event{Kind: keeper.FactsChanged})
 			}
 		})

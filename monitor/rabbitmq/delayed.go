@@ -9,20 +9,14 @@ import (
 	"curfew/monitor/rabbitmq/keeper"
 )
 
-// Delays are the messages that wait in the delay queues of a Primary.
-type Delays struct{ p *Primary }
-
-// Delays returns those of the queues that are kept here.
-func (p *Primary) Delays() *Delays { return &Delays{p} }
-
-// List lists up to limit messages of a delay queue that is kept here: those that are due before an instant, zero for all, with an id, "" for any.
+// Delays lists up to limit messages of a delay queue that is kept here: those that are due before an instant, zero for all, with an id, "" for any.
 // Instants are by the wall clock.
-func (d *Delays) List(queue, id string, before time.Time, limit int) (all []delay.Waiting, err error) {
-	k, err := d.keeper(queue)
+func (p *Primary) Delays(queue, id string, before time.Time, limit int) (all []delay.Waiting, err error) {
+	k, err := p.delayKeeper(queue)
 	if err != nil {
 		return nil, err
 	}
-	ahead, until := d.p.ClockOffset(), deadline.Instant(0)
+	ahead, until := p.ClockOffset(), deadline.Instant(0)
 	if !before.IsZero() {
 		until = deadline.At(before).Add(ahead)
 	}
@@ -33,10 +27,10 @@ func (d *Delays) List(queue, id string, before time.Time, limit int) (all []dela
 	return all, nil
 }
 
-// Unlisted returns how many messages of a delay queue RabbitMQ has put aside that List does not know, by statistics that may be seconds
+// UnlistedDelays returns how many messages of a delay queue RabbitMQ has put aside that Delays does not know, by statistics that may be seconds
 // old; negative: that is not known.
-func (d *Delays) Unlisted(queue string) int64 {
-	for _, q := range d.p.Status().Queues {
+func (p *Primary) UnlistedDelays(queue string) int64 {
+	for _, q := range p.Status().Queues {
 		if q.Queue == queue {
 			if q.Aside < 0 {
 				return -1
@@ -47,18 +41,18 @@ func (d *Delays) Unlisted(queue string) int64 {
 	return 0
 }
 
-// Cancel ends the wait of a message that is then never delivered. The error says why it cannot.
-func (d *Delays) Cancel(queue, id string) error {
-	return d.change(queue, id, func(k *delay.Keeper) delay.Outcome { return k.Cancel(id) })
+// CancelDelay ends the wait of a message that is then never delivered. The error says why it cannot.
+func (p *Primary) CancelDelay(queue, id string) error {
+	return p.changeDelay(queue, id, func(k *delay.Keeper) delay.Outcome { return k.Cancel(id) })
 }
 
-// Reschedule has a message wait for that long from now. The error says why it cannot.
-func (d *Delays) Reschedule(queue, id string, in time.Duration) error {
-	return d.change(queue, id, func(k *delay.Keeper) delay.Outcome { return k.Reschedule(id, in) })
+// RescheduleDelay has a message wait for that long from now. The error says why it cannot.
+func (p *Primary) RescheduleDelay(queue, id string, in time.Duration) error {
+	return p.changeDelay(queue, id, func(k *delay.Keeper) delay.Outcome { return k.Reschedule(id, in) })
 }
 
-func (d *Delays) change(queue, id string, change func(*delay.Keeper) delay.Outcome) error {
-	k, err := d.keeper(queue)
+func (p *Primary) changeDelay(queue, id string, change func(*delay.Keeper) delay.Outcome) error {
+	k, err := p.delayKeeper(queue)
 	if err != nil {
 		return err
 	}
@@ -77,9 +71,8 @@ func (d *Delays) change(queue, id string, change func(*delay.Keeper) delay.Outco
 	return nil
 }
 
-// keeper returns the keeper of a delay queue that holds all of its messages here.
-func (d *Delays) keeper(name string) (*delay.Keeper, error) {
-	p := d.p
+// delayKeeper returns the keeper of a delay queue that holds all of its messages here.
+func (p *Primary) delayKeeper(name string) (*delay.Keeper, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	q := p.queues[name]

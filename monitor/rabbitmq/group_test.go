@@ -134,7 +134,7 @@ func TestReplicasThatDoNotKnowTheirCluster(t *testing.T) {
 	eventually(t, "it to ask again", func() bool { named, _ := asked(); return named > listed+1 })
 	_, again := asked()
 	require.Equal(t, listed, again, "for that alone the queues are not listed")
-	rabbitmq.set(cluster.Resync, func(map[string]cluster.Queue) { rabbitmq.noID = nil })
+	rabbitmq.set(cluster.Changed, func(map[string]cluster.Queue) { rabbitmq.noID = nil })
 	eventually(t, "the queue to be kept", func() bool { return len(a.kept()) == 1 })
 	require.Empty(t, a.Conditions())
 }

@@ -114,7 +114,7 @@ func (r *fakeRabbitMQ) set(kind cluster.EventKind, change func(queues map[string
 
 // declare adds quorum queues with a dead-letter exchange.
 func (r *fakeRabbitMQ) declare(names ...string) {
-	r.set(cluster.QueueCreated, func(queues map[string]cluster.Queue) {
+	r.set(cluster.Changed, func(queues map[string]cluster.Queue) {
 		for _, name := range names {
 			queues[name] = cluster.Queue{Name: name, Type: queuefacts.Quorum, Durable: true, State: "running",
 				Arguments: map[string]any{"x-dead-letter-exchange": "dlx"}}
@@ -124,7 +124,7 @@ func (r *fakeRabbitMQ) declare(names ...string) {
 
 // setPolicy sets what a policy defines for a queue.
 func (r *fakeRabbitMQ) setPolicy(name string, definition map[string]any) {
-	r.set(cluster.PolicyChanged, func(queues map[string]cluster.Queue) {
+	r.set(cluster.Changed, func(queues map[string]cluster.Queue) {
 		q := queues[name]
 		q.Policy = definition
 		queues[name] = q
@@ -313,7 +313,7 @@ func newRunning(t *testing.T, rabbitmq *fakeRabbitMQ, name string, client redis.
 	r := &running{t: t, rabbitmq: rabbitmq, keepers: map[string][]*fakeKeeper{}}
 	r.Primary = newPrimary(Options{Watch: watch, Name: name, Redis: client}, rabbitmq)
 	r.newKeeper = func(o keeper.Options) (queueKeeper, error) {
-		k := &fakeKeeper{o: o, status: keeper.Status{Queue: o.Queue, VHost: o.VHost}}
+		k := &fakeKeeper{o: o}
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.keepers[o.Queue] = append(r.keepers[o.Queue], k)

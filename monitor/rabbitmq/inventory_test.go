@@ -123,7 +123,7 @@ func TestQueuesComeAndGoAllTheTime(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		before := rabbitmq.asked
 		for range 600 {
-			rabbitmq.set(cluster.QueueCreated, func(map[string]cluster.Queue) {})
+			rabbitmq.set(cluster.Changed, func(map[string]cluster.Queue) {})
 			time.Sleep(100 * time.Millisecond)
 		}
 		require.InDelta(t, 12, rabbitmq.asked-before, 2)
@@ -141,7 +141,7 @@ func TestWhatComesAndGoes(t *testing.T) {
 		rabbitmq.declare("keep-a")
 		r := newRunning(t, rabbitmq, "one", nil)
 		change := func(fn func(q *cluster.Queue)) {
-			rabbitmq.set(cluster.PolicyChanged, func(queues map[string]cluster.Queue) {
+			rabbitmq.set(cluster.Changed, func(queues map[string]cluster.Queue) {
 				q := queues["keep-a"]
 				fn(&q)
 				queues["keep-a"] = q
@@ -182,7 +182,7 @@ func TestStrandedMessages(t *testing.T) {
 		rabbitmq.declare("keep-a")
 		r := newRunning(t, rabbitmq, "one", nil).start()
 		counts := func(unacked int64) {
-			rabbitmq.set(cluster.PolicyChanged, func(queues map[string]cluster.Queue) {
+			rabbitmq.set(cluster.Changed, func(queues map[string]cluster.Queue) {
 				q := queues["keep-a"]
 				q.Type, q.Unacked = queuefacts.Quorum, unacked
 				queues["keep-a"] = q

@@ -24,8 +24,6 @@ const (
 	// are new.
 	factsTimeout = 3 * time.Second
 	factsAge     = time.Second
-	// stopTimeout is for giving everything back at the end, before the process is ended for good.
-	stopTimeout = 8 * time.Second
 	// eventsAtOnce bounds the events that wait for a keeper. It finds out what was dropped when it looks at the queue.
 	eventsAtOnce = 16
 	// The numbers of kept queues in expiries begin at keptNumbers, those of the nth observer at n times observedNumbers.
@@ -190,7 +188,6 @@ func (q *queue) options() keeper.Options {
 		VHost: q.p.vhost(), Queue: q.name, Connect: q.connect, Facts: q.readFacts, Events: q.events, SeenUntil: q.seenUntil,
 		Expired: q.expired, Changed: q.changed, Name: q.p.name, Now: q.p.Now, Log: q.p.log,
 		MaxMessages: q.rule.Budget.Messages, MaxBytes: q.rule.Budget.Bytes, TakeRate: q.rule.Budget.Holds,
-		StopTimeout: stopTimeout,
 	}
 	q.p.mu.Lock()
 	defer q.p.mu.Unlock()

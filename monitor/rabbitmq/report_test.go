@@ -137,7 +137,7 @@ func TestWhatWasSeenDecides(t *testing.T) {
 		rabbitmq.bindings = []cluster.Binding{{Exchange: "shop", Queue: "keep-a"}}
 		r := newRunning(t, rabbitmq, "one", nil).start()
 		look := func() {
-			rabbitmq.set(cluster.Resync, func(map[string]cluster.Queue) {})
+			rabbitmq.set(cluster.Changed, func(map[string]cluster.Queue) {})
 			time.Sleep(time.Second)
 		}
 		time.Sleep(time.Second)

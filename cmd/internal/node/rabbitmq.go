@@ -166,22 +166,22 @@ const scheduledPath = curfewPrefix + "/scheduled"
 func (b *rabbitmqPrimary) withDelays(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", next)
-	waiting := rest.WithoutBroker(operate.New(operate.Options{Delays: delays{b.rabbitmq.Delays()}, Recorder: b.n.recorder, Log: b.n.log}), waitingRoutes())
+	waiting := rest.WithoutBroker(operate.New(operate.Options{Delays: delays{b.rabbitmq}, Recorder: b.n.recorder, Log: b.n.log}), waitingRoutes())
 	mux.Handle(scheduledPath, waiting)
 	mux.Handle(scheduledPath+"/", waiting)
 	return mux
 }
 
 // delays implements operate.Delays.
-type delays struct{ *rabbitmq.Delays }
+type delays struct{ rabbitmq *rabbitmq.Primary }
 
 // ListDelays implements operate.Delays.
 func (d delays) ListDelays(queue, id string, before time.Time, limit int) (rows []operate.DelayRow, err error) {
-	all, err := d.List(queue, id, before, limit)
+	all, err := d.rabbitmq.Delays(queue, id, before, limit)
 	for _, m := range all {
 		rows = append(rows, operate.DelayRow{ID: m.ID, Key: m.Key, To: m.To, DueMillis: m.Due.UnixMilli(), Known: string(m.Known)})
 	}
-	if n := d.Unlisted(queue); err == nil && id == "" && len(rows) < limit && n != 0 {
+	if n := d.rabbitmq.UnlistedDelays(queue); err == nil && id == "" && len(rows) < limit && n != 0 {
 		text := "an unknown number of"
 		if n > 0 {
 			text = strconv.FormatInt(n, 10)
@@ -192,11 +192,13 @@ func (d delays) ListDelays(queue, id string, before time.Time, limit int) (rows 
 }
 
 // CancelDelay implements operate.Delays.
-func (d delays) CancelDelay(queue, id string) error { return notFound(d.Cancel(queue, id)) }
+func (d delays) CancelDelay(queue, id string) error {
+	return notFound(d.rabbitmq.CancelDelay(queue, id))
+}
 
 // Reschedule implements operate.Delays.
 func (d delays) Reschedule(queue, id string, in time.Duration) error {
-	return notFound(d.Delays.Reschedule(queue, id, in))
+	return notFound(d.rabbitmq.RescheduleDelay(queue, id, in))
 }
 
 // notFound is the error of an operation for one of the RabbitMQ.

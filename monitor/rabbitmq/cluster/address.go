@@ -134,9 +134,6 @@ func (a Address) String() string {
 		return ""
 	}
 	scheme, _, _ := strings.Cut(a.nodes[0], "://")
-	who := ""
-	if user := a.User(); user != "" {
-		who = user + "@"
-	}
+	who := strings.TrimPrefix(a.User()+"@", "@") // nothing without a user
 	return scheme + "://" + who + strings.Join(a.Nodes(), ",") + "/" + url.PathEscape(a.vhost)
 }

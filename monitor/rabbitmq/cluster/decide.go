@@ -202,9 +202,7 @@ func refusal(q *Queue, r Rule, s Server) (d Decision) {
 // settingsRefuse is refusal by the queue's type, flags, arguments and policies.
 func settingsRefuse(q *Queue) (d Decision) {
 	_, expires := q.shortest("expires")
-	_, length := q.MaxLength()
-	_, bytes := q.MaxLengthBytes()
-	limited := length || bytes
+	limited := q.HasMaxLength()
 	delayed, _ := q.governed("delayed-retry-type")
 	_, waits := q.lowest("delayed-retry-min") // without, it is as if it were disabled
 	switch {

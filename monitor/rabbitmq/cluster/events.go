@@ -15,15 +15,12 @@ import (
 type EventKind uint8
 
 const (
-	// Resync: earlier events may be missing. Take an inventory. It is the first event, and
-	// comes after each lost connection.
-	Resync EventKind = iota
+	// Changed: take an inventory. A queue was declared, or a policy or operator policy was set or cleared. It is the first event, too, and comes after
+	// each lost connection, since earlier events may be missing.
+	Changed EventKind = iota
 	ConsumerCreated
-	QueueCreated
 	QueueDeleted
 	BindingChanged
-	// PolicyChanged: a policy or operator policy of the virtual host was set or cleared.
-	PolicyChanged
 )
 
 // Event is something that happened in the virtual host of the address.
@@ -101,7 +98,7 @@ func (c *Cluster) eventsIn(ctx context.Context, home string, fn func(Event)) err
 	if err != nil {
 		return err
 	}
-	fn(Event{Kind: Resync})
+	fn(Event{Kind: Changed})
 	for {
 		select {
 		case <-ctx.Done():
@@ -159,7 +156,7 @@ func readEvent(d amqp091.Delivery, vhost string) (e Event, ok bool) {
 	case "consumer.created":
 		e.Kind, e.Queue, e.ConsumerTag = ConsumerCreated, text("queue"), text("consumer_tag")
 	case "queue.created":
-		e.Kind, e.Queue = QueueCreated, text("name")
+		e.Queue = text("name")
 	case "queue.deleted":
 		e.Kind, e.Queue = QueueDeleted, text("name")
 	case "binding.created", "binding.deleted":
@@ -168,9 +165,7 @@ func readEvent(d amqp091.Delivery, vhost string) (e Event, ok bool) {
 		}
 		e.Kind, e.Queue = BindingChanged, text("destination_name")
 	case "policy.set", "policy.cleared":
-		e.Kind = PolicyChanged
 	case "parameter.set", "parameter.cleared":
-		e.Kind = PolicyChanged
 		if text("component") != "operator_policy" {
 			return e, false
 		}

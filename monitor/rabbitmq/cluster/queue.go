@@ -77,11 +77,12 @@ type Consumer struct {
 // lower. False: the queue sets no limit.
 func (q *Queue) TTLMillis() (deadline.Millis, bool) { return q.shortest("message-ttl") }
 
-// MaxLength is how many ready messages it may hold.
-func (q *Queue) MaxLength() (int64, bool) { return q.lowest("max-length") }
-
-// MaxLengthBytes is how many bytes its ready messages may have.
-func (q *Queue) MaxLengthBytes() (int64, bool) { return q.lowest("max-length-bytes") }
+// HasMaxLength reports whether there is a limit to its ready messages or to their bytes.
+func (q *Queue) HasMaxLength() bool {
+	_, length := q.lowest("max-length")
+	_, bytes := q.lowest("max-length-bytes")
+	return length || bytes
+}
 
 // Overflow is what happens when it is full; "drop-head" unless something else is set.
 func (q *Queue) Overflow() string {

@@ -37,7 +37,7 @@ func (b *binder) bind(s *session) {
 	}
 	limited, cancel := context.WithTimeout(s.ctx, callTimeout)
 	defer cancel()
-	before, unknown := b.list(limited, o)
+	before, unknown := o.Bound(limited, o.Exchange)
 	err := s.control.QueueBind(o.Queue, "", o.Exchange, false, arguments)
 	refused, _ := errors.AsType[*amqp091.Error](err)
 	if refused != nil && refused.Code == amqp091.PreconditionFailed && strings.Contains(refused.Reason, ownType) {
@@ -54,7 +54,7 @@ func (b *binder) bind(s *session) {
 		return
 	}
 	s.k.trouble("unbound", "", 0)
-	after, err := b.list(limited, o)
+	after, err := o.Bound(limited, o.Exchange)
 	if unknown != nil || err != nil {
 		s.k.log.Debug("what is bound cannot be listed", zap.Errors("why", []error{unknown, err}))
 		b.made = true
@@ -84,11 +84,4 @@ func (b *binder) bind(s *session) {
 		reason = fmt.Sprintf("%s is bound to %s itself and gets every message at once. Bind it to the exchange that dead letters of the queue go to.", strings.Join(others, ", "), o.Exchange)
 	}
 	s.k.trouble("bound", reason, 0)
-}
-
-func (*binder) list(ctx context.Context, o *Options) ([]cluster.Bound, error) {
-	if o.Bound == nil {
-		return nil, errors.New("the address of the management API is not set")
-	}
-	return o.Bound(ctx, o.Exchange)
 }

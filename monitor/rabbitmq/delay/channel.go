@@ -6,9 +6,7 @@ import (
 	"curfew/monitor/rabbitmq/queuefacts"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
@@ -180,14 +178,10 @@ func (s *session) giveBack() {
 
 // roll closes the channel that has held messages for too long, before RabbitMQ does.
 func (s *session) roll() error {
-	limit := time.Duration(math.MaxInt64)
-	if s.facts.Family != queuefacts.Family43 {
-		if limit = s.facts.ConsumerTimeout; limit <= 0 {
-			limit = assumedTimeout
-		}
-		limit /= 2
+	if s.facts.Family == queuefacts.Family43 { // what consumes from a quorum queue has a timeout of its own there, and a classic queue has none
+		return nil
 	}
-	k := s.k
+	k, limit := s.k, s.facts.HoldLimit()
 	var old []*channel
 	k.mu.Lock()
 	for _, c := range s.channels {

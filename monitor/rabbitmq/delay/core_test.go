@@ -141,7 +141,7 @@ func TestComesAgain(t *testing.T) {
 
 // TestKnowsWhatTheLastOneKnew: a keeper begins with the due times that the queue's last keeper knew.
 func TestKnowsWhatTheLastOneKnew(t *testing.T) {
-	o := Options{Options: keeper.Options{Queue: "q", Log: zap.NewNop(), Now: func() deadline.Instant { return 1 }, Remembered: []keeper.Shadow{{Fingerprint: 1, Deadline: 5}, {Fingerprint: 1, Deadline: 9}},
+	o := Options{ClockOffset: noOffset, Options: keeper.Options{Queue: "q", Log: zap.NewNop(), Now: func() deadline.Instant { return 1 }, Remembered: []keeper.Shadow{{Fingerprint: 1, Deadline: 5}, {Fingerprint: 1, Deadline: 9}},
 		Connect: func(context.Context) (*amqp091.Connection, error) { return nil, nil }, Facts: func(context.Context) (keeper.Facts, error) { return keeper.Facts{}, nil }}}
 	k, err := New(o)
 	require.NoError(t, err)
@@ -350,17 +350,21 @@ func (failingShadows) Load(context.Context) ([]keeper.Shadow, error) {
 
 // TestUnreadableShadows: it is told what follows for messages that wait.
 func TestUnreadableShadows(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	core, warnings := observer.New(zap.WarnLevel)
-	k, err := New(Options{Options: keeper.Options{Queue: "foo.delay", Shadows: failingShadows{}, Log: zap.New(core), Now: func() deadline.Instant { return 1 },
-		Facts:   func(context.Context) (keeper.Facts, error) { return keeper.Facts{}, nil },
-		Connect: func(context.Context) (*amqp091.Connection, error) { stop(); return nil, ctx.Err() }}})
-	require.NoError(t, err)
-	require.NoError(t, k.Run(ctx))
-	require.Equal(t, 1, warnings.Len())
-	require.Contains(t, warnings.All()[0].Message, "the delay of messages begins again")
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		core, warnings := observer.New(zap.WarnLevel)
+		k, err := New(Options{ClockOffset: noOffset, Options: keeper.Options{Queue: "foo.delay", Shadows: failingShadows{}, Log: zap.New(core), Now: func() deadline.Instant { return 1 },
+			Facts:   func(context.Context) (keeper.Facts, error) { return keeper.Facts{}, nil },
+			Connect: func(context.Context) (*amqp091.Connection, error) { stop(); return nil, ctx.Err() }}})
+		require.NoError(t, err)
+		require.NoError(t, k.Run(ctx))
+		require.Equal(t, 1, warnings.Len())
+		require.Contains(t, warnings.All()[0].Message, "the delay of messages begins again")
+	})
 }
+
+func noOffset() time.Duration { return 0 }
 
 // TestManyEqualMessages: 50,000 messages with one id and one body are lost with their channel and come again. Each is out once, in the order of
 // the due times, and none takes a look at all others.
@@ -767,7 +771,7 @@ func TestCancelIsConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStory(t, cluster.CancelAny)
 		s.c.putsAside, s.c.complete, s.c.self = true, true, "curfew"
-		k := &Keeper{core: s.c, wake: make(chan struct{}, 1), o: Options{Options: keeper.Options{Now: func() deadline.Instant { return s.now }}}}
+		k := &Keeper{core: s.c, wake: make(chan struct{}, 1), o: Options{ClockOffset: noOffset, Options: keeper.Options{Now: func() deadline.Instant { return s.now }}}}
 		for _, id := range []string{"a", "b", "c", "d"} {
 			s.deliver(published(id, amqp091.Table{"x-delay": int64(3_600_000)}))
 		}

@@ -15,18 +15,18 @@ import (
 	"curfew/monitor/rabbitmq/keeper"
 )
 
-// Options of a Keeper. Those of keeper.Options that are about other consumers and about ages have no effect here.
+// Options of a Keeper. Those of keeper.Options that are about other consumers and about ages have no effect here. MaxMessages is required.
 type Options struct {
 	keeper.Options
 	// Exchange is the one that is bound to the queue for x-delay and x-cancel; "": the queue is fed by other bindings.
 	Exchange string
-	// ClockOffset is how far Now is ahead of the wall clock; nil: it is not.
+	// ClockOffset is how far Now is ahead of the wall clock.
 	ClockOffset func() time.Duration
 	// User is the one of the connections; "" if it is not known: nothing is put aside then.
 	User string
 	// Aside is how many messages RabbitMQ has aside, by what it has said since then; negative: it has not said. nil: none is put aside.
 	Aside func(since time.Time) int64
-	// Bound lists what is bound to an exchange; nil: that cannot be known.
+	// Bound lists what is bound to an exchange; with Exchange it is required.
 	Bound func(ctx context.Context, exchange string) ([]cluster.Bound, error)
 	// Cancel says who may cancel, replace and reschedule by a message.
 	Cancel cluster.Cancel
@@ -84,14 +84,11 @@ type Trouble struct {
 
 // New makes a Keeper that does nothing until Run.
 func New(o Options) (*Keeper, error) {
-	if o.Queue == "" || o.Connect == nil || o.Facts == nil || o.Now == nil || o.Log == nil {
-		return nil, errors.New("delay: Queue, Connect, Facts, Now and Log are required")
+	if o.Queue == "" || o.Connect == nil || o.Facts == nil || o.Now == nil || o.ClockOffset == nil || o.Log == nil {
+		return nil, errors.New("delay: Queue, Connect, Facts, Now, ClockOffset and Log are required")
 	}
 	if o.IsDelay == nil {
 		o.IsDelay = func(string) bool { return false }
-	}
-	if o.MaxMessages == 0 {
-		o.MaxMessages = 1_000_000
 	}
 	c := newCore(o.Queue, o.Cancel, o.IsDelay)
 	c.self = o.User
@@ -101,9 +98,7 @@ func New(o Options) (*Keeper, error) {
 }
 
 func (k *Keeper) nowLocked() deadline.Instant {
-	if k.o.ClockOffset != nil {
-		k.core.clockIs(k.o.ClockOffset())
-	}
+	k.core.clockIs(k.o.ClockOffset())
 	return k.o.Now()
 }
 
@@ -116,7 +111,7 @@ func (k *Keeper) Status() keeper.Status {
 
 func (k *Keeper) statusLocked() keeper.Status {
 	c := k.core
-	s := keeper.Status{VHost: k.o.VHost, Queue: k.o.Queue, State: k.state, Code: k.code, Reason: k.reason, Since: k.since,
+	s := keeper.Status{State: k.state, Code: k.code, Reason: k.reason, Since: k.since,
 		Held: len(c.waiting) - len(c.aside), CaughtUp: c.caughtUp, LookedAt: k.lookedAt, Ready: k.ready, Counts: c.counts}
 	k.lease.Show(&s)
 	for _, tombstone := range c.tombstones {

@@ -21,9 +21,7 @@ const (
 	bindEvery  = time.Minute
 	// consumerTimeout is what a consumer of a 4.3 quorum queue asks for.
 	consumerTimeout = 365 * 24 * time.Hour
-	// assumedTimeout is RabbitMQ's own consumer_timeout.
-	assumedTimeout = 30 * time.Minute
-	closeTimeout   = 2 * time.Second
+	closeTimeout    = 2 * time.Second
 	// settled is how long RabbitMQ's statistics may not show what happened before a session.
 	settled = 15 * time.Second
 )

@@ -84,9 +84,9 @@ func (s *session) consume(c *channel, stretch uint32, tag string, prefetch int, 
 		return
 	}
 	s.post(func(c *core, now deadline.Instant) { c.opened(now, stretch) })
-	r := newReader()
+	fingerprints := NewFingerprints()
 	for d := range deliveries {
-		tag, m := d.DeliveryTag, r.read(&d)
+		tag, m := d.DeliveryTag, read(fingerprints, &d)
 		s.post(func(c *core, now deadline.Instant) { c.deliver(now, stretch, tag, m) })
 	}
 	if facts.Type == queuefacts.Quorum { // what was on its way to the consumer goes back to the queue before the next consumer starts

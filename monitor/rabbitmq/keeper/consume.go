@@ -52,7 +52,7 @@ func (c *core) takeIn(now deadline.Instant, s *stretch, tag uint64, m message, e
 	}
 	c.ages.came(c.taking())
 	e.tag, e.fingerprint, e.size = tag, m.fingerprint, uint32(min(m.size, 1<<32-1))
-	if limit := c.facts.holdLimit(); limit > 0 && s.held == 0 {
+	if limit := c.facts.HoldLimit(); limit > 0 && s.held == 0 {
 		c.rolls.by(now.Add(limit))
 	}
 	if c.facts.spends(m.returns) {

@@ -141,7 +141,7 @@ func TestFingerprintIsThatOfTheMessageNotOfTheDelivery(t *testing.T) {
 	read := func(change func(*amqp091.Delivery)) message {
 		d := base()
 		change(&d)
-		return newReader().read(&d)
+		return read(NewFingerprints(), &d)
 	}
 	plain := read(func(*amqp091.Delivery) {})
 	require.Equal(t, 100*time.Millisecond, plain.ttl)

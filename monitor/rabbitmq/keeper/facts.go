@@ -78,8 +78,8 @@ func wholeMillis(ttl time.Duration) deadline.Millis {
 
 const assumedConsumerTimeout = 30 * time.Minute
 
-// holdLimit is how long a message may be held before it is given back and taken again; 0 is forever.
-func (f Facts) holdLimit() time.Duration {
+// HoldLimit is how long a message may be held before it is given back and taken again; 0 is forever.
+func (f Facts) HoldLimit() time.Duration {
 	if f.Family == queuefacts.Family43 {
 		if f.Type == queuefacts.Quorum {
 			return longestTimeout / 2

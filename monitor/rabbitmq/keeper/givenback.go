@@ -115,7 +115,7 @@ func (g *givenBack) settle(now deadline.Instant) int {
 
 func (g *givenBack) hasExpired(l leaving) {
 	g.expired = append(g.expired, Expiry{Deadline: l.deadline, GivenBack: l.at, Fingerprint: l.fingerprint,
-		AgeUnknown: l.flags&uncertain != 0, Early: int(l.early)})
+		AgeUnknown: l.flags&uncertain != 0})
 }
 
 // wake is the next instant at which settle has something to do.

@@ -43,11 +43,10 @@ type Options struct {
 	// Name is the name of this Curfew, and a part of its consumer tags; "" is "curfew".
 	Name string
 
-	MaxMessages int           // held at most; 0 is 100,000
-	MaxBytes    int64         // of their bodies; 0 is 1 GiB. Bodies are held by RabbitMQ, not here
-	PerChannel  int           // 0 is 1,000
-	TakeRate    int           // messages per second at the start; 0 is 5,000
-	StopTimeout time.Duration // for the last release; 0 is 20 s
+	MaxMessages int   // held at most; 0 is 100,000
+	MaxBytes    int64 // of their bodies; 0 is 1 GiB. Bodies are held by RabbitMQ, not here
+	PerChannel  int   // 0 is 1,000
+	TakeRate    int   // messages per second at the start; 0 is 5,000
 
 	Log *zap.Logger
 	// Now returns the present instant; nil: the wall clock at the start of the Keeper, continued by the monotonic clock.
@@ -123,7 +122,6 @@ func New(o Options) (*Keeper, error) {
 	o.MaxBytes = cmp.Or(o.MaxBytes, 1<<30)
 	o.PerChannel = cmp.Or(o.PerChannel, 1000)
 	o.TakeRate = cmp.Or(o.TakeRate, 5000)
-	o.StopTimeout = cmp.Or(o.StopTimeout, 20*time.Second)
 	k := &Keeper{o: o, log: o.Log.With(zap.String("vhost", o.VHost), zap.String("queue", o.Queue))}
 	k.lease = &Renewal{Lease: o.Lease, Log: k.log}
 	k.core = newCore(config{perChannel: o.PerChannel, limit: o.MaxMessages, bytesLimit: o.MaxBytes, takeRate: o.TakeRate, endlessMost: endlessMost}, o.Now())
@@ -140,7 +138,6 @@ func (k *Keeper) Status() Status {
 
 func (k *Keeper) statusLocked() Status {
 	s := k.core.status()
-	s.VHost, s.Queue = k.o.VHost, k.o.Queue
 	k.lease.Show(&s)
 	return s
 }

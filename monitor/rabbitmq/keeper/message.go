@@ -7,6 +7,7 @@ import (
 	"hash"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"time"
 
@@ -26,13 +27,9 @@ type message struct {
 	redelivered bool
 }
 
-// reader turns deliveries into messages. It is not safe for concurrent use.
-type reader struct{ fingerprints *Fingerprints }
-
-func newReader() reader { return reader{NewFingerprints()} }
-
-func (r reader) read(d *amqp091.Delivery) message {
-	m := message{fingerprint: r.fingerprints.Of(d), ttl: -1, size: len(d.Body), redelivered: d.Redelivered}
+// read takes what is needed from a delivery.
+func read(fingerprints *Fingerprints, d *amqp091.Delivery) message {
+	m := message{fingerprint: fingerprints.Of(d), ttl: -1, size: len(d.Body), redelivered: d.Redelivered}
 	if ms := queuefacts.TimeToLive(d.Expiration); ms >= 0 {
 		m.ttl = ms.Duration()
 	}
@@ -71,9 +68,6 @@ func (h *Fingerprints) Of(d *amqp091.Delivery) uint64 {
 	return binary.BigEndian.Uint64(h.hash.Sum(h.sum[:0]))
 }
 
-// counted reports whether the broker changes the header from delivery to delivery.
-func counted(name string) bool { return name == "x-delivery-count" || name == "x-acquired-count" }
-
 func appendText(b []byte, s string) []byte {
 	b = binary.AppendUvarint(b, uint64(len(s)))
 	return append(b, s...)
@@ -84,8 +78,8 @@ func appendTable(b []byte, t amqp091.Table, outer bool) []byte {
 		return append(b, 0)
 	}
 	for _, name := range slices.Sorted(maps.Keys(t)) {
-		if outer && counted(name) {
-			continue
+		if outer && (name == "x-delivery-count" || name == "x-acquired-count") {
+			continue // the broker changes them from delivery to delivery
 		}
 		b = append(b, 1)
 		b = appendValue(appendText(b, name), t[name])
@@ -129,25 +123,11 @@ func Published(d *amqp091.Delivery) deadline.Instant {
 
 // Integer returns the integer in a header; false: the header is not one.
 func Integer(v any) (int64, bool) {
-	switch v := v.(type) {
-	case int64:
-		return v, true
-	case int32:
-		return int64(v), true
-	case int16:
-		return int64(v), true
-	case int8:
-		return int64(v), true
-	case byte:
-		return int64(v), true
-	case int:
-		return int64(v), true
-	case uint32:
-		return int64(v), true
-	case uint16:
-		return int64(v), true
-	case uint64: // AMQP 1.0's ulong
-		return int64(min(v, math.MaxInt64)), true
+	switch r := reflect.ValueOf(v); {
+	case r.CanInt():
+		return r.Int(), true
+	case r.CanUint():
+		return int64(min(r.Uint(), math.MaxInt64)), true // AMQP 1.0 has ulong
 	}
 	return 0, false
 }

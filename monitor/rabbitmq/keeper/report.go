@@ -18,7 +18,6 @@ type Expiry struct {
 	GivenBack   deadline.Instant
 	Fingerprint uint64
 	AgeUnknown  bool // or known less well than to a quarter of a second
-	Early       int  // how often it had come back before because its deadline was too early, at least
 }
 
 // Shadow is the deadline of a held message, by its fingerprint.
@@ -50,25 +49,24 @@ type Release struct {
 
 // Status is what a keeper does at one instant.
 type Status struct {
-	VHost, Queue string
-	State        State
-	Code         Code
-	Reason       string
-	Since        deadline.Instant
-	Keeper       string // who holds the lease: the name of this Curfew or another; "" is unknown
-	LeaseError   string // why the lease cannot be renewed or taken
-	Held         int
-	Commands     int // to the keeper, that are held until their messages are back
-	HeldBytes    int64
-	WithoutTTL   int
-	CaughtUp     bool                // all that was in the queue has been taken
-	NextDue      deadline.Instant    // 0: nothing expires
-	LookedAt     deadline.Instant    // when RabbitMQ last said how many messages and consumers there are; 0: never
-	Ready        int                 // by the last look
-	Consumers    int                 // those that are not the keeper's, by the last look
-	Seen         queuefacts.TTLStats // since the Keeper was made
-	LastRelease  Release
-	Counts       Counts
+	State       State
+	Code        Code
+	Reason      string
+	Since       deadline.Instant
+	Keeper      string // who holds the lease: the name of this Curfew or another; "" is unknown
+	LeaseError  string // why the lease cannot be renewed or taken
+	Held        int
+	Commands    int // to the keeper, that are held until their messages are back
+	HeldBytes   int64
+	WithoutTTL  int
+	CaughtUp    bool                // all that was in the queue has been taken
+	NextDue     deadline.Instant    // 0: nothing expires
+	LookedAt    deadline.Instant    // when RabbitMQ last said how many messages and consumers there are; 0: never
+	Ready       int                 // by the last look
+	Consumers   int                 // those that are not the keeper's, by the last look
+	Seen        queuefacts.TTLStats // since the Keeper was made
+	LastRelease Release
+	Counts      Counts
 }
 
 func (c *core) status() Status {

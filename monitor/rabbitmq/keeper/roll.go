@@ -56,7 +56,7 @@ func (r *rolls) begin(now deadline.Instant, l *line, f Facts, perChannel int) bo
 	if now < r.next || now < r.free {
 		return false
 	}
-	limit := f.holdLimit()
+	limit := f.HoldLimit()
 	r.next = never
 	var generation, probe *stretch
 	for _, s := range l.stretches {

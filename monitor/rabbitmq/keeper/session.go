@@ -17,6 +17,7 @@ import (
 const (
 	eventsAtOnce = 256
 	closeTimeout = 2 * time.Second
+	stopTimeout  = 8 * time.Second // for the last release, before the process is ended for good
 )
 
 // session is one connection. One goroutine, run, owns the core and the maps. Other goroutines wait for RabbitMQ's answers
@@ -103,7 +104,7 @@ func (s *session) run(ctx context.Context, closed <-chan *amqp091.Error) error {
 		case <-lost:
 			in = func(c *core, now deadline.Instant) { s.fresh = append(s.fresh, c.line.shadows()...) }
 		case <-done:
-			done, stopBy = nil, time.After(k.o.StopTimeout)
+			done, stopBy = nil, time.After(stopTimeout)
 			in = func(c *core, now deadline.Instant) { c.stop(now, stopReason(ctx)) }
 		case <-stopBy:
 			return errors.New("keeper: not everything was given back in time")

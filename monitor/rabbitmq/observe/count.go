@@ -72,7 +72,7 @@ func (w *watched) count(counter *counter, now time.Time) (c count, reason string
 	if w.tap == nil || reason != "" {
 		return c, reason, nil
 	}
-	waiting, err := w.tap.waiting(counter)
+	waiting, _, err := counter.count(w.tap.name) // have not been delivered to us yet
 	switch {
 	case err != nil && counter.conn.IsClosed():
 		return c, "", err

@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -13,16 +12,16 @@ import (
 	"curfew/broker/deadline"
 )
 
-// Options of an Observer.
+// Options of an Observer. All are required.
 type Options struct {
 	// VHost is the virtual host of the queues.
 	VHost string
 	// Connect connects to it, and goes on trying until ctx ends.
 	Connect func(ctx context.Context) (*amqp091.Connection, error)
 	// Expired is called with messages that still waited at their deadlines and have left since, in batches. No two lines of an
-	// Observer have the same number (Ref.Queue). Instants are those of the wall clock. It must not block. nil: nobody is told.
+	// Observer have the same number (Ref.Queue). Instants are those of the wall clock. It must not block.
 	Expired func([]deadline.Expiry)
-	// Log gets entries about lost connections; nil: no log.
+	// Log gets entries about lost connections.
 	Log *zap.Logger
 }
 
@@ -40,10 +39,6 @@ type Observer struct {
 
 // New makes an Observer that observes nothing until Show.
 func New(o Options) *Observer {
-	o.Log = cmp.Or(o.Log, zap.NewNop())
-	if o.Expired == nil {
-		o.Expired = func([]deadline.Expiry) {}
-	}
 	return &Observer{o: o, views: make(chan *View, 1), queues: map[string]*watched{}}
 }
 

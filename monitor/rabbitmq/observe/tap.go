@@ -77,12 +77,6 @@ func (t *tap) read(enter func(*tap, *amqp091.Delivery)) {
 	t.gone.Store(true)
 }
 
-// waiting returns how many messages have not been delivered to us yet.
-func (t *tap) waiting(c *counter) (int, error) {
-	ready, _, err := c.count(t.name)
-	return ready, err
-}
-
 // counter asks how many messages are ready. It opens a new channel when RabbitMQ has closed
 // the last one, as it does when it refuses.
 type counter struct {
@@ -116,9 +110,7 @@ func Untappable(i *cluster.Inventory, q *cluster.Queue, exchanges map[string]clu
 	if _, ranked := q.Arguments["x-max-priority"]; ranked {
 		return "Messages overtake one another by their priorities, so their number does not show which of them wait."
 	}
-	_, length := q.MaxLength()
-	_, bytes := q.MaxLengthBytes()
-	if (length || bytes) && q.Overflow() != "drop-head" {
+	if q.HasMaxLength() && q.Overflow() != "drop-head" {
 		return "It refuses messages when it is full, and its exchanges do not show that."
 	}
 	bound := false

@@ -65,7 +65,7 @@ func (s *Setup) retry(p *Plan, names []string) (readable, writable []string, err
 			writable = append(writable, park)
 			s.declareOnce(p, park)
 		}
-		_, limited := q.MaxLength()
+		limited := q.HasMaxLength()
 		switch {
 		case f != queuefacts.Family3 && q.Type == queuefacts.Quorum && !limited && (len(q.Policy) == 0 || maps.Equal(q.Policy, lead)):
 			shared = append(shared, regexp.QuoteMeta(q.Name))
