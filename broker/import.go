@@ -37,12 +37,12 @@ func (b *Broker) Change(vhost string, fn func(*Broker) error) error {
 	if err := fn(c); err != nil {
 		return err
 	}
-	after := importer{c}.listing(c.VHosts(), vhost == "")
 	was := map[string]store.Definition{}
 	for _, x := range before.Split() {
 		was[x.Key] = x
 	}
-	changed := after.ChangedFrom(was)
+	changed := importer{c}.listing(c.VHosts(), vhost == "")
+	changed.OnlyChanged(was)
 	if err := im.save(changed, was); err != nil {
 		return err
 	}

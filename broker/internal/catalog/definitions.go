@@ -222,73 +222,38 @@ func (d *Definitions) PerVHost() map[string]*Definitions {
 		}
 		return all[vhost]
 	}
-	for i := range d.Exchanges {
-		own := of(d.Exchanges[i].VHost)
-		own.Exchanges = append(own.Exchanges, d.Exchanges[i])
+	for _, x := range d.Exchanges {
+		of(x.VHost).Exchanges = append(of(x.VHost).Exchanges, x)
 	}
-	for i := range d.Queues {
-		own := of(d.Queues[i].VHost)
-		own.Queues = append(own.Queues, d.Queues[i])
+	for _, x := range d.Queues {
+		of(x.VHost).Queues = append(of(x.VHost).Queues, x)
 	}
-	for i := range d.Bindings {
-		own := of(d.Bindings[i].VHost)
-		own.Bindings = append(own.Bindings, d.Bindings[i])
+	for _, x := range d.Bindings {
+		of(x.VHost).Bindings = append(of(x.VHost).Bindings, x)
 	}
-	for i := range d.Policies {
-		own := of(d.Policies[i].VHost)
-		own.Policies = append(own.Policies, d.Policies[i])
+	for _, x := range d.Policies {
+		of(x.VHost).Policies = append(of(x.VHost).Policies, x)
 	}
 	return all
 }
 
-// ChangedFrom returns the definitions that are new or different from those in was, which is by key.
-func (d *Definitions) ChangedFrom(was map[string]store.Definition) *Definitions {
-	changed := &Definitions{Global: policy.Definition{}}
-	changed.VHosts = changedFrom(d.VHosts, was, func(x *VHost) string { return Key(VHostKind, x.Name) })
-	changed.Exchanges = changedFrom(d.Exchanges, was, (*Exchange).Key)
-	changed.Queues = changedFrom(d.Queues, was, (*Queue).Key)
-	changed.Bindings = changedFrom(d.Bindings, was, (*Binding).Key)
-	changed.Policies = changedFrom(d.Policies, was, (*Policy).Key)
-	for name, value := range d.Global {
-		if x := GlobalDefinition(name, value); string(was[x.Key].Value) != string(x.Value) {
-			changed.Global[name] = value
-		}
+// OnlyChanged leaves in d the definitions that are new or different from those in was, which is by key. Of the permissions that
+// a user has in a virtual host all are left if one is.
+func (d *Definitions) OnlyChanged(was map[string]store.Definition) {
+	same := func(x store.Definition) bool { return string(was[x.Key].Value) == string(x.Value) }
+	d.VHosts = slices.DeleteFunc(d.VHosts, func(x VHost) bool { return same(Definition(Key(VHostKind, x.Name), &x)) })
+	d.Exchanges = slices.DeleteFunc(d.Exchanges, func(x Exchange) bool { return same(Definition(x.Key(), &x)) })
+	d.Queues = slices.DeleteFunc(d.Queues, func(x Queue) bool { return same(Definition(x.Key(), &x)) })
+	d.Bindings = slices.DeleteFunc(d.Bindings, func(x Binding) bool { return same(Definition(x.Key(), &x)) })
+	d.Policies = slices.DeleteFunc(d.Policies, func(x Policy) bool { return same(Definition(x.Key(), &x)) })
+	maps.DeleteFunc(d.Global, func(name string, value any) bool { return same(GlobalDefinition(name, value)) })
+	d.Accounts.Users = slices.DeleteFunc(d.Accounts.Users, func(x access.User) bool { return same(Definition(Key(UserKind, x.Name), &x)) })
+	unchanged := map[UserIn]bool{}
+	for k, p := range d.Accounts.PerUser() {
+		unchanged[k] = !slices.ContainsFunc(p.Definitions(k), func(x store.Definition) bool { return !same(x) })
 	}
-	changed.Accounts = d.Accounts.changedFrom(was)
-	return changed
-}
-
-func (d *SavedAccounts) changedFrom(was map[string]store.Definition) (changed SavedAccounts) {
-	for i := range d.Users {
-		if x := Definition(Key(UserKind, d.Users[i].Name), &d.Users[i]); string(was[x.Key].Value) != string(x.Value) {
-			changed.Users = append(changed.Users, d.Users[i])
-		}
-	}
-	for k, p := range d.PerUser() {
-		for _, x := range p.Definitions(k) {
-			if string(was[x.Key].Value) != string(x.Value) {
-				changed.add(&p)
-				break
-			}
-		}
-	}
-	return changed
-}
-
-func (d *SavedAccounts) add(p *Permissions) {
-	if p.Granted != nil {
-		d.Permissions = append(d.Permissions, *p.Granted)
-	}
-	d.TopicPermissions = append(d.TopicPermissions, p.List()...)
-}
-
-func changedFrom[T any](list []T, was map[string]store.Definition, key func(*T) string) (changed []T) {
-	for i := range list {
-		if x := Definition(key(&list[i]), &list[i]); string(was[x.Key].Value) != string(x.Value) {
-			changed = append(changed, list[i])
-		}
-	}
-	return changed
+	d.Accounts.Permissions = slices.DeleteFunc(d.Accounts.Permissions, func(x access.Permission) bool { return unchanged[UserIn{x.User, x.VHost}] })
+	d.Accounts.TopicPermissions = slices.DeleteFunc(d.Accounts.TopicPermissions, func(x access.TopicPermission) bool { return unchanged[UserIn{x.User, x.VHost}] })
 }
 
 // GlobalDefinition is the definition of a global parameter.
