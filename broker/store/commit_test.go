@@ -60,7 +60,7 @@ func TestGroupCommit(t *testing.T) {
 	disk := newCrashDisk()
 	s, _, err := reopen(disk)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return s.Stats().SpareBytes >= s.journal.opts.reserve+s.journal.opts.ahead }, waitFor, tick)
+	require.Eventually(t, func() bool { return s.figures().SpareBytes >= s.journal.opts.reserve+s.journal.opts.ahead }, waitFor, tick)
 	disk.mu.Lock() // the first commit's sync hangs
 	disk.syncs = 0
 	done := make(chan error, 100)
@@ -83,7 +83,7 @@ func TestDiskWait(t *testing.T) {
 	disk := newCrashDisk()
 	s, _, err := reopen(disk)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return s.Stats().SpareBytes >= s.journal.opts.reserve+s.journal.opts.ahead }, waitFor, tick)
+	require.Eventually(t, func() bool { return s.figures().SpareBytes >= s.journal.opts.reserve+s.journal.opts.ahead }, waitFor, tick)
 	require.Zero(t, s.DiskWait(), "nothing is asked of it")
 	disk.mu.Lock() // writes and syncs hang
 	p, err := s.Put(text(1, 100), true, 0)

@@ -22,7 +22,7 @@ func TestCompactionOfTheJournal(t *testing.T) {
 		b.maintain()
 		commit(t, b.Store)
 	}
-	st := b.Stats()
+	st := b.figures()
 	require.Equal(t, int64(len(r.entries)), st.Messages)
 	require.Less(t, st.Segments, 10)
 	for seq, p := range r.entries {
@@ -55,12 +55,12 @@ func TestCompactionOfTheVolatileLog(t *testing.T) {
 		b.maintain()
 	}
 	require.Less(t, b.Stats().Segments, 10)
-	require.Equal(t, int64(len(r.entries)), b.Stats().Messages)
+	require.Equal(t, int64(len(r.entries)), b.figures().Messages)
 	for seq, p := range r.entries {
 		require.Equal(t, text(int(seq), 64), b.View(p))
 		b.Release(p)
 	}
-	require.Zero(t, b.Stats().Messages)
+	require.Zero(t, b.figures().Messages)
 	b.shutdown()
 }
 

@@ -26,12 +26,12 @@ func TestPagingIsNotNoticed(t *testing.T) {
 			}
 		}
 	}
-	require.Eventually(t, func() bool { return s.Stats().ResidentBytes <= 2<<17 }, waitFor, tick)
+	require.Eventually(t, func() bool { return s.figures().ResidentBytes <= 2<<17 }, waitFor, tick)
 	for i, p := range positions {
 		require.Equal(t, text(i, 1000), s.View(p))
 		s.Release(p)
 	}
-	require.Zero(t, s.Stats().Messages)
+	require.Zero(t, s.figures().Messages)
 	_, err = os.Stat(filepath.Join(dir, spillTemp))
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.NoError(t, s.Close())

@@ -50,7 +50,7 @@ func TestStripsWasteLittle(t *testing.T) {
 				require.Equal(t, need, used(s))
 			}
 			require.Less(t, used(s), 2*need+publishers*minStrip, "%d publishers, batches of %d", publishers, batch)
-			require.EqualValues(t, batch*publishers, s.Stats().Messages)
+			require.EqualValues(t, batch*publishers, s.figures().Messages)
 		}
 	}
 }
@@ -84,12 +84,12 @@ func TestStripsDoNotMix(t *testing.T) {
 		putters[i].End()
 	}
 	require.Len(t, want, 5000)
-	require.EqualValues(t, 5000, s.Stats().Messages)
+	require.EqualValues(t, 5000, s.figures().Messages)
 	for p, m := range want {
 		require.True(t, bytes.Equal(m.Body, s.View(p).Body))
 		s.Release(p)
 	}
-	require.Zero(t, s.Stats().Messages)
+	require.Zero(t, s.figures().Messages)
 	require.Equal(t, 1, s.Stats().Segments)
 }
 
@@ -138,7 +138,7 @@ func TestSegmentsWithOpenStripsAreLeftAlone(t *testing.T) {
 	for _, p := range r.entries {
 		b.Release(p)
 	}
-	require.Zero(t, b.Stats().Messages)
+	require.Zero(t, b.figures().Messages)
 	b.shutdown()
 }
 
@@ -157,15 +157,15 @@ func TestNobodyWaitsForOpenStrips(t *testing.T) {
 		require.NoError(t, err)
 		held = append(held, filler, p.mustPut(t, text(2, 64)), p.mustPut(t, text(3, 64)))
 	}
-	require.Greater(t, s.Stats().ResidentBytes, tune.overflow)
+	require.Greater(t, s.figures().ResidentBytes, tune.overflow)
 	for _, p := range putters {
 		p.End()
 	}
-	require.Eventually(t, func() bool { return s.Stats().ResidentBytes <= tune.resident }, waitFor, tick)
+	require.Eventually(t, func() bool { return s.figures().ResidentBytes <= tune.resident }, waitFor, tick)
 	for _, p := range held {
 		s.Release(p)
 	}
-	require.Zero(t, s.Stats().Messages)
+	require.Zero(t, s.figures().Messages)
 	require.NoError(t, s.Close())
 }
 
@@ -191,10 +191,10 @@ func TestOpenStripsHoldNobodyUp(t *testing.T) {
 	}
 	busy.End()
 	idle.End()
-	require.Eventually(t, func() bool { return s.Stats().ResidentBytes <= tune.resident }, waitFor, tick, "the end of a strip wakes the maintainer")
+	require.Eventually(t, func() bool { return s.figures().ResidentBytes <= tune.resident }, waitFor, tick, "the end of a strip wakes the maintainer")
 	for _, p := range held {
 		s.Release(p)
 	}
-	require.Zero(t, s.Stats().Messages)
+	require.Zero(t, s.figures().Messages)
 	require.NoError(t, s.Close())
 }

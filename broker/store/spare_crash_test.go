@@ -210,7 +210,7 @@ func (l *shortLife) use(n int) {
 // commitSoon waits for a commit unless the store waits for space.
 func (l *shortLife) commitSoon() {
 	l.commit(l.s, false)
-	for l.s.Err() == nil && l.s.Stats().PendingCommits > 0 && l.s.Stats().SpareBytes >= 0 && !l.s.journal.isFull() {
+	for l.s.Err() == nil && l.s.figures().PendingCommits > 0 && l.s.figures().SpareBytes >= 0 && !l.s.journal.isFull() {
 		runtime.Gosched()
 	}
 }
@@ -363,7 +363,7 @@ func moveOnFullDisk(t *testing.T, disk *crashDisk, crashAt int) (letters []strin
 	disk.space = disk.used()
 	disk.ops, disk.crashAt = 0, crashAt
 	disk.mu.Unlock()
-	for n := uint64(0); s.Stats().SpareBytes >= 0 && s.Err() == nil; n++ {
+	for n := uint64(0); s.figures().SpareBytes >= 0 && s.Err() == nil; n++ {
 		s.Retain(rest[0].Pos, 1)
 		s.Settled([]Settle{{Queue: 1, Seq: 1000 + 2*n, Pos: rest[0].Pos, Durable: true}})
 	}

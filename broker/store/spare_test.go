@@ -68,7 +68,7 @@ func TestDiskFull(t *testing.T) {
 	require.Len(t, r.Queues[0].Entries, len(held)-10)
 	for _, e := range r.Queues[0].Entries {
 		s.Settled([]Settle{{Queue: 1, Seq: e.Seq, Pos: e.Pos, Durable: true}})
-		require.Eventually(t, func() bool { return s.Stats().SpareBytes > 0 }, waitFor, tick)
+		require.Eventually(t, func() bool { return s.figures().SpareBytes > 0 }, waitFor, tick)
 	}
 	commit(t, s)
 	require.Eventually(t, func() bool { return !s.journal.isFull() }, waitFor, tick)
@@ -113,7 +113,7 @@ func TestReserveUsedUp(t *testing.T) {
 	}
 	s.Settled([]Settle{{Queue: 1, Seq: 1, Pos: p, Durable: true}})
 	s.Commit(func(err error) { done <- err })
-	require.Eventually(t, func() bool { return s.Stats().SpareBytes < 0 }, waitFor, tick)
+	require.Eventually(t, func() bool { return s.figures().SpareBytes < 0 }, waitFor, tick)
 	require.Empty(t, done)
 	disk.mu.Lock()
 	disk.space = 0
@@ -143,7 +143,7 @@ func TestCloseOnFullDisk(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	s.Commit(func(err error) { done <- err })
-	require.Eventually(t, func() bool { return s.Stats().SpareBytes < 0 }, waitFor, tick)
+	require.Eventually(t, func() bool { return s.figures().SpareBytes < 0 }, waitFor, tick)
 	require.ErrorIs(t, s.Close(), ErrFull)
 	require.ErrorIs(t, <-done, ErrFull)
 }
@@ -194,7 +194,7 @@ func TestNoFileDescriptors(t *testing.T) {
 	tune.onFull = func(why error) { reported <- why }
 	s, _, err := openOn(disk, tune, &Options{})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return s.Stats().SpareBytes == tune.reserve+tune.ahead }, waitFor, tick)
+	require.Eventually(t, func() bool { return s.figures().SpareBytes == tune.reserve+tune.ahead }, waitFor, tick)
 	disk.mu.Lock()
 	disk.noFiles = true
 	disk.mu.Unlock()

@@ -106,17 +106,17 @@ func TestSpillingFails(t *testing.T) {
 	}
 	for _, at := range []string{"remove", "write", "map", "allocate"} {
 		disk.at = at
-		was := s.Stats().ResidentBytes
+		was := s.figures().ResidentBytes
 		s.maintainer.round()
-		require.Greater(t, s.Stats().ResidentBytes, tune.resident, at)
-		require.LessOrEqual(t, s.Stats().ResidentBytes, was)
+		require.Greater(t, s.figures().ResidentBytes, tune.resident, at)
+		require.LessOrEqual(t, s.figures().ResidentBytes, was)
 		for _, f := range s.maintainer.spilled.files {
 			require.NotZero(t, f.used, "%s: a file nothing is in", at)
 		}
 	}
 	disk.at = ""
 	s.maintainer.round()
-	require.LessOrEqual(t, s.Stats().ResidentBytes, tune.resident)
+	require.LessOrEqual(t, s.figures().ResidentBytes, tune.resident)
 	for i, p := range positions {
 		require.Equal(t, text(i, 500), s.View(p))
 		s.Release(p)

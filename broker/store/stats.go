@@ -8,29 +8,17 @@ import (
 
 // Stats are current figures of the store.
 type Stats struct {
-	Messages       int64 // references to messages
-	Segments       int
-	LiveBytes      int64 // estimate of the referenced messages' size
-	MappedBytes    int64
-	ResidentBytes  int64 // sealed segments in anonymous memory
-	PendingCommits int
-	UnsavedBytes   int   // of the journal, not yet written to a file
-	SpareBytes     int64 // disk space allocated ahead
-	Full           bool
+	Segments    int
+	LiveBytes   int64 // estimate of the referenced messages' size
+	MappedBytes int64
 }
 
 // Stats examines every segment.
 func (s *Store) Stats() Stats {
 	var st Stats
 	s.volatile.stats(&st)
-	if j := s.journal; j != nil {
-		j.stats(&st)
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		st.PendingCommits = len(j.commit.waiters)
-		st.UnsavedBytes = j.unsaved
-		st.SpareBytes = j.unclaimedSpareLocked()
-		st.Full = j.spare.why() != nil
+	if s.journal != nil {
+		s.journal.stats(&st)
 	}
 	return st
 }
@@ -65,13 +53,8 @@ func (a *appender) stats(st *Stats) {
 	defer a.mu.Unlock()
 	st.Segments += a.segments
 	st.MappedBytes += a.mapped
-	st.ResidentBytes += a.resident
 	a.table.each(func(s *segment) bool {
-		st.Messages += s.refs.Load() % stripRefs
 		st.LiveBytes += s.live()
-		if s == a.active {
-			st.Messages--
-		}
 		return true
 	})
 }

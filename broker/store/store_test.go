@@ -317,7 +317,7 @@ func TestWhatIsDroppedIsUnmapped(t *testing.T) {
 		settled = append(settled, Settle{Queue: 1, Seq: uint64(i + 1), Pos: p, Durable: true})
 	}
 	commit(t, s)
-	require.Eventually(t, func() bool { return s.Stats().ResidentBytes <= s.maintainer.opts.resident }, waitFor, tick)
+	require.Eventually(t, func() bool { return s.figures().ResidentBytes <= s.maintainer.opts.resident }, waitFor, tick)
 	s.maintainer.close()
 	s.Settled(settled)
 	commit(t, s)

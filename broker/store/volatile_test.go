@@ -48,7 +48,7 @@ func TestSegmentsGoWithTheirLastReference(t *testing.T) {
 		require.NoError(t, err)
 		positions = append(positions, p)
 	}
-	require.Equal(t, int64(2000), s.Stats().Messages)
+	require.Equal(t, int64(2000), s.figures().Messages)
 	full := s.Stats().Segments
 	for _, p := range positions {
 		s.Release(p)
@@ -58,7 +58,7 @@ func TestSegmentsGoWithTheirLastReference(t *testing.T) {
 		s.Release(p)
 	}
 	require.Equal(t, 1, s.Stats().Segments, "only the one that is appended to")
-	require.Zero(t, s.Stats().Messages)
+	require.Zero(t, s.figures().Messages)
 }
 
 // slowDisk accepts transient messages only as the test decides.
@@ -124,7 +124,7 @@ func TestTransientPublishersWaitForTheDisk(t *testing.T) {
 
 	close(disk.answers) // it takes everything
 	put()
-	require.Eventually(t, func() bool { put(); return !waits() && s.Stats().ResidentBytes <= 1<<16 }, waitFor, tick)
+	require.Eventually(t, func() bool { put(); return !waits() && s.figures().ResidentBytes <= 1<<16 }, waitFor, tick)
 	require.NoError(t, s.Close())
 }
 
@@ -144,7 +144,7 @@ func TestCloseWhileTransientPublishersWait(t *testing.T) {
 			}
 		}
 	}()
-	require.Eventually(t, func() bool { return s.Stats().ResidentBytes > 1<<16 }, waitFor, tick)
+	require.Eventually(t, func() bool { return s.figures().ResidentBytes > 1<<16 }, waitFor, tick)
 	closed := make(chan error)
 	go func() { closed <- s.Close() }()
 	require.ErrorIs(t, <-ended, errClosed)
@@ -195,7 +195,7 @@ func TestConcurrentPutViewRelease(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Zero(t, s.Stats().Messages)
+	require.Zero(t, s.figures().Messages)
 	require.Equal(t, 1, s.Stats().Segments)
 }
 
