@@ -45,6 +45,30 @@ type Properties struct {
 	ClusterID       string
 }
 
+// NamedProperty is a property with its name in JSON and in filters. Of is where it is: a *string, *uint8 or *Timestamp.
+type NamedProperty struct {
+	Name string
+	Flag PropertySet
+	Of   func(*Properties) any
+}
+
+// NamedProperties are all properties but the headers.
+var NamedProperties = []NamedProperty{
+	{"message_id", HasMessageID, func(p *Properties) any { return &p.MessageID }},
+	{"correlation_id", HasCorrelationID, func(p *Properties) any { return &p.CorrelationID }},
+	{"type", HasType, func(p *Properties) any { return &p.Type }},
+	{"app_id", HasAppID, func(p *Properties) any { return &p.AppID }},
+	{"user_id", HasUserID, func(p *Properties) any { return &p.UserID }},
+	{"reply_to", HasReplyTo, func(p *Properties) any { return &p.ReplyTo }},
+	{"content_type", HasContentType, func(p *Properties) any { return &p.ContentType }},
+	{"content_encoding", HasContentEncoding, func(p *Properties) any { return &p.ContentEncoding }},
+	{"expiration", HasExpiration, func(p *Properties) any { return &p.Expiration }},
+	{"cluster_id", HasClusterID, func(p *Properties) any { return &p.ClusterID }},
+	{"priority", HasPriority, func(p *Properties) any { return &p.Priority }},
+	{"delivery_mode", HasDeliveryMode, func(p *Properties) any { return &p.DeliveryMode }},
+	{"timestamp", HasTimestamp, func(p *Properties) any { return &p.Timestamp }}, // Unix seconds
+}
+
 // ParseProperties parses a raw property list, which must fill raw. Nothing in
 // the result aliases raw. The error is an *Exception 502 SYNTAX_ERROR.
 func ParseProperties(raw []byte, lim Limits) (Properties, error) {

@@ -28,29 +28,6 @@ type line struct {
 	Payload    []byte      `json:"payload"` // base64
 }
 
-// property is a property other than the headers, with its name in JSON and in filters. of is where it is: a *string, *uint8 or *amqp.Timestamp.
-type property struct {
-	name string
-	has  amqp.PropertySet
-	of   func(*amqp.Properties) any
-}
-
-var properties = []property{
-	{"message_id", amqp.HasMessageID, func(p *amqp.Properties) any { return &p.MessageID }},
-	{"correlation_id", amqp.HasCorrelationID, func(p *amqp.Properties) any { return &p.CorrelationID }},
-	{"type", amqp.HasType, func(p *amqp.Properties) any { return &p.Type }},
-	{"app_id", amqp.HasAppID, func(p *amqp.Properties) any { return &p.AppID }},
-	{"user_id", amqp.HasUserID, func(p *amqp.Properties) any { return &p.UserID }},
-	{"reply_to", amqp.HasReplyTo, func(p *amqp.Properties) any { return &p.ReplyTo }},
-	{"content_type", amqp.HasContentType, func(p *amqp.Properties) any { return &p.ContentType }},
-	{"content_encoding", amqp.HasContentEncoding, func(p *amqp.Properties) any { return &p.ContentEncoding }},
-	{"expiration", amqp.HasExpiration, func(p *amqp.Properties) any { return &p.Expiration }},
-	{"cluster_id", amqp.HasClusterID, func(p *amqp.Properties) any { return &p.ClusterID }},
-	{"priority", amqp.HasPriority, func(p *amqp.Properties) any { return &p.Priority }},
-	{"delivery_mode", amqp.HasDeliveryMode, func(p *amqp.Properties) any { return &p.DeliveryMode }},
-	{"timestamp", amqp.HasTimestamp, func(p *amqp.Properties) any { return &p.Timestamp }}, // Unix seconds
-}
-
 // propertyMap is the properties of a message in JSON, only those that it has. "headers" has their types (typed); if a name is not UTF-8,
 // "headers_raw" is the table in base64 instead.
 type propertyMap struct{ amqp.Properties }
@@ -58,13 +35,13 @@ type propertyMap struct{ amqp.Properties }
 // MarshalJSON implements json.Marshaler.
 func (m propertyMap) MarshalJSON() ([]byte, error) {
 	o := map[string]any{}
-	for _, one := range properties {
-		if m.Has&one.has == 0 {
+	for _, one := range amqp.NamedProperties {
+		if m.Has&one.Flag == 0 {
 			continue
 		}
-		o[one.name] = one.of(&m.Properties)
-		if text, is := o[one.name].(*string); is {
-			o[one.name] = shortText(*text)
+		o[one.Name] = one.Of(&m.Properties)
+		if text, is := o[one.Name].(*string); is {
+			o[one.Name] = shortText(*text)
 		}
 	}
 	if m.Has&amqp.HasHeaders != 0 {
@@ -92,11 +69,11 @@ func (m *propertyMap) UnmarshalJSON(b []byte) error {
 }
 
 func (m *propertyMap) read(name string, raw []byte) (err error) {
-	i := slices.IndexFunc(properties, func(p property) bool { return p.name == name })
+	i := slices.IndexFunc(amqp.NamedProperties, func(p amqp.NamedProperty) bool { return p.Name == name })
 	switch {
 	case i >= 0:
-		m.Has |= properties[i].has
-		to := properties[i].of(&m.Properties)
+		m.Has |= amqp.NamedProperties[i].Flag
+		to := amqp.NamedProperties[i].Of(&m.Properties)
 		text, isText := to.(*string)
 		if !isText {
 			return json.Unmarshal(raw, to)

@@ -70,16 +70,16 @@ var large = map[string]bool{"headers": false, "deaths": false, "json": true, "bo
 
 func init() {
 	examples := map[string]string{"type": `type == "order.created"`, "content_type": `content_type == "application/json"`, "priority": `priority >= 5`, "delivery_mode": `delivery_mode == 2`, "timestamp": `timestamp < date("2030-01-31")`}
-	for _, p := range properties {
+	for _, p := range amqp.NamedProperties {
 		is, says := text, "the property; empty if there is none"
-		switch p.of(&amqp.Properties{}).(type) {
+		switch p.Of(&amqp.Properties{}).(type) {
 		case *uint8:
 			is, says = whole, "the property; 0 if there is none"
 		case *amqp.Timestamp:
 			is, says = clock, "the property"
 		}
-		Fields = append(Fields, field(p.name, is, says, cmp.Or(examples[p.name], p.name+` != ""`), func(l *Letter) any {
-			switch v := p.of(&l.Properties).(type) {
+		Fields = append(Fields, field(p.Name, is, says, cmp.Or(examples[p.Name], p.Name+` != ""`), func(l *Letter) any {
+			switch v := p.Of(&l.Properties).(type) {
 			case *string:
 				return *v
 			case *uint8:

@@ -126,13 +126,9 @@ func (m *Publication) check(maxBody int) error {
 	if len(m.RoutingKey) > maxShortText || len(m.Exchange.Name) > maxShortText {
 		return &Invalid{"routing key is longer than 255 octets"}
 	}
-	p := &m.Properties
-	for name, text := range map[string]string{
-		"content_type": p.ContentType, "content_encoding": p.ContentEncoding, "correlation_id": p.CorrelationID, "reply_to": p.ReplyTo,
-		"expiration": p.Expiration, "message_id": p.MessageID, "type": p.Type, "user_id": p.UserID, "app_id": p.AppID, "cluster_id": p.ClusterID,
-	} {
-		if len(text) > maxShortText {
-			return &Invalid{name + " is longer than 255 octets"}
+	for _, one := range amqp.NamedProperties {
+		if text, is := one.Of(&m.Properties).(*string); is && len(*text) > maxShortText {
+			return &Invalid{one.Name + " is longer than 255 octets"}
 		}
 	}
 	return nil

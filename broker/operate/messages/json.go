@@ -48,24 +48,13 @@ func PropertiesOf(raw []byte) map[string]any {
 	if err != nil {
 		return o
 	}
-	add := func(flag amqp.PropertySet, name string, v any) {
-		if p.Has&flag != 0 {
-			o[name] = v
+	for _, one := range amqp.NamedProperties {
+		if p.Has&one.Flag != 0 {
+			o[one.Name] = one.Of(&p)
 		}
 	}
-	add(amqp.HasContentType, "content_type", p.ContentType)
-	add(amqp.HasContentEncoding, "content_encoding", p.ContentEncoding)
-	add(amqp.HasHeaders, "headers", definitions.JSONOf(p.Headers))
-	add(amqp.HasDeliveryMode, "delivery_mode", p.DeliveryMode)
-	add(amqp.HasPriority, "priority", p.Priority)
-	add(amqp.HasCorrelationID, "correlation_id", p.CorrelationID)
-	add(amqp.HasReplyTo, "reply_to", p.ReplyTo)
-	add(amqp.HasExpiration, "expiration", p.Expiration)
-	add(amqp.HasMessageID, "message_id", p.MessageID)
-	add(amqp.HasTimestamp, "timestamp", uint64(p.Timestamp))
-	add(amqp.HasType, "type", p.Type)
-	add(amqp.HasUserID, "user_id", p.UserID)
-	add(amqp.HasAppID, "app_id", p.AppID)
-	add(amqp.HasClusterID, "cluster_id", p.ClusterID)
+	if p.Has&amqp.HasHeaders != 0 {
+		o["headers"] = definitions.JSONOf(p.Headers)
+	}
 	return o
 }
