@@ -23,33 +23,21 @@ const (
 	zeroTime = "0001-01-01T00:00:00Z" // not known
 )
 
-// entry is an entity as it is read and written.
-type entry struct {
-	XMLName xml.Name `xml:"http://www.w3.org/2005/Atom entry"`
-	ID      string   `xml:"id"`
-	Title   string   `xml:"title"`
-	Updated string   `xml:"updated"`
-	Content content  `xml:"content"`
+// entry is an entity, a rule or the namespace as it is read and written.
+type entry[T any] struct {
+	XMLName xml.Name   `xml:"http://www.w3.org/2005/Atom entry"`
+	ID      string     `xml:"id"`
+	Title   string     `xml:"title"`
+	Updated string     `xml:"updated,omitempty"`
+	Content content[T] `xml:"content"`
 }
 
-type content struct {
-	Type   string `xml:"type,attr"`
-	Entity entity `xml:",any"`
+type content[T any] struct {
+	Type string `xml:"type,attr"`
+	Is   T      `xml:",any"`
 }
 
-// namespaceEntry describes the namespace: what is not known has its zero value.
-type namespaceEntry struct {
-	XMLName xml.Name         `xml:"http://www.w3.org/2005/Atom entry"`
-	ID      string           `xml:"id"`
-	Title   string           `xml:"title"`
-	Content namespaceContent `xml:"content"`
-}
-
-type namespaceContent struct {
-	Type string        `xml:"type,attr"`
-	Info namespaceInfo `xml:",any"`
-}
-
+// namespaceInfo describes the namespace: what is not known has its zero value.
 type namespaceInfo struct {
 	XMLName       xml.Name
 	CreatedTime   string
@@ -65,7 +53,7 @@ type feed struct {
 	ID      string   `xml:"id"`
 	Title   string   `xml:"title"`
 	Updated string   `xml:"updated"`
-	Entries any      // []entry or []ruleEntry
+	Entries any      // []entry[entity] or []entry[rule]
 }
 
 // entity is a QueueDescription, a TopicDescription or a SubscriptionDescription.
@@ -231,12 +219,12 @@ func duration(v any, absent string) string {
 func idOf(path string) string { return "https://servicebus/" + path }
 
 // newEntry describes the entity at a path.
-func newEntry(path string, e entity) entry {
+func newEntry(path string, e entity) entry[entity] {
 	title, subscription := servicebus.Split(path)
 	if e.XMLName.Local == "SubscriptionDescription" {
 		title = subscription
 	}
-	return entry{ID: idOf(path), Title: title, Updated: zeroTime, Content: content{"application/xml", e}}
+	return entry[entity]{ID: idOf(path), Title: title, Updated: zeroTime, Content: content[entity]{"application/xml", e}}
 }
 
 func newFeed[T any](title string, entries []T) feed {

@@ -83,7 +83,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		listed(&c, c.queues(), c.queue)
 	case r.Method == http.MethodGet && list == "$namespaceinfo":
 		name, _, _ := strings.Cut(r.Host, ":")
-		write(w, http.StatusOK, namespaceEntry{ID: idOf("$namespaceinfo"), Title: name, Content: namespaceContent{"application/xml", namespaceInfo{
+		write(w, http.StatusOK, entry[namespaceInfo]{ID: idOf("$namespaceinfo"), Title: name, Content: content[namespaceInfo]{"application/xml", namespaceInfo{
 			XMLName: xml.Name{Space: busSpace, Local: "NamespaceInfo"}, Name: name, NamespaceType: "Messaging", MessagingSKU: "Standard", CreatedTime: zeroTime, ModifiedTime: zeroTime,
 		}}})
 	case r.Method == http.MethodGet && list == "$resources/topics":
@@ -150,7 +150,7 @@ func (c *call) subscriptions(topic string) []*broker.Queue {
 	return c.ofTopics[topic]
 }
 
-func (c *call) topic(x broker.ExchangeInfo) entry {
+func (c *call) topic(x broker.ExchangeInfo) entry[entity] {
 	e := entity{XMLName: xml.Name{Space: busSpace, Local: "TopicDescription"}, MaxSizeInMegabytes: 1024, RequiresDuplicateDetection: new(bool), EnablePartitioning: new(bool), SizeInBytes: new(int64)}
 	e.settings(x.Args)
 	n := len(c.subscriptions(x.Name))
@@ -159,7 +159,7 @@ func (c *call) topic(x broker.ExchangeInfo) entry {
 	return newEntry(x.Name, e)
 }
 
-func (c *call) queue(q *broker.Queue) entry {
+func (c *call) queue(q *broker.Queue) entry[entity] {
 	i, kind := q.Info(), "QueueDescription"
 	if _, subscription := servicebus.Split(q.Name()); subscription != "" {
 		kind = "SubscriptionDescription"
@@ -209,15 +209,15 @@ func isPart(path string) bool {
 }
 
 // find returns an entity as an entry.
-func (c *call) find(path string) (entry, bool) {
+func (c *call) find(path string) (entry[entity], bool) {
 	if isPart(path) {
-		return entry{}, false
+		return entry[entity]{}, false
 	}
 	topic, subscription := servicebus.Split(path)
 	if subscription != "" {
 		q, err := c.vh.Queues.Get(queueName(topic, subscription))
 		if err != nil {
-			return entry{}, false
+			return entry[entity]{}, false
 		}
 		return c.queue(q), true
 	}
@@ -227,7 +227,7 @@ func (c *call) find(path string) (entry, bool) {
 	if x, err := c.vh.Exchanges.Get(path); err == nil && path != "" && !strings.HasPrefix(path, "amq.") {
 		return c.topic(x), true
 	}
-	return entry{}, false
+	return entry[entity]{}, false
 }
 
 var errUnknown = errors.New("the messaging entity could not be found")
@@ -245,7 +245,7 @@ func (c *call) get(path string) {
 }
 
 // nothing is Azure's answer about a queue or a topic that does not exist.
-var nothing = newFeed[entry]("Publicly Listed Services", nil)
+var nothing = newFeed[entry[entity]]("Publicly Listed Services", nil)
 
 // deny answers a client whose key lacks the claim manage, in Azure's words. As there, it learns that
 // a queue or a topic does not exist.
@@ -273,7 +273,7 @@ func (c *call) deny(path string) {
 
 // put makes or updates an entity.
 func (c *call) put(path string) {
-	var given entry
+	var given entry[entity]
 	if err := xml.NewDecoder(http.MaxBytesReader(c.w, c.r.Body, maxBody)).Decode(&given); err != nil {
 		refuse(c.w, http.StatusBadRequest, err)
 		return
@@ -285,9 +285,9 @@ func (c *call) put(path string) {
 	var err error
 	status := http.StatusOK
 	if exists {
-		err = c.update(path, &given.Content.Entity, &was.Content.Entity)
+		err = c.update(path, &given.Content.Is, &was.Content.Is)
 	} else {
-		status, err = http.StatusCreated, c.declare(path, &given.Content.Entity)
+		status, err = http.StatusCreated, c.declare(path, &given.Content.Is)
 	}
 	made, ok := c.find(path)
 	if err == nil && !ok {

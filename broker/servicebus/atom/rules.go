@@ -16,20 +16,6 @@ import (
 	"curfew/broker/servicebus"
 )
 
-// ruleEntry is a rule as it is read and written.
-type ruleEntry struct {
-	XMLName xml.Name    `xml:"http://www.w3.org/2005/Atom entry"`
-	ID      string      `xml:"id"`
-	Title   string      `xml:"title"`
-	Updated string      `xml:"updated"`
-	Content ruleContent `xml:"content"`
-}
-
-type ruleContent struct {
-	Type string `xml:"type,attr"`
-	Rule rule   `xml:",any"`
-}
-
 // rule is a RuleDescription or a DefaultRuleDescription.
 type rule struct {
 	XMLName xml.Name
@@ -155,8 +141,8 @@ func cutRules(path string) (subscription, name string, is bool) {
 }
 
 // entryOf is a rule as it is read.
-func entryOf(r *servicebus.BoundRule) ruleEntry {
-	return ruleEntry{ID: idOf(r.Destination + "/Rules/" + r.Name), Title: r.Name, Updated: zeroTime, Content: ruleContent{"application/xml", rule{
+func entryOf(r *servicebus.BoundRule) entry[rule] {
+	return entry[rule]{ID: idOf(r.Destination + "/Rules/" + r.Name), Title: r.Name, Updated: zeroTime, Content: content[rule]{"application/xml", rule{
 		XMLName: xml.Name{Space: busSpace, Local: "RuleDescription"}, Filter: filterOf(r.Args), Action: &filter{Type: "EmptyRuleAction"}, Name: r.Name,
 	}}}
 }
@@ -171,7 +157,7 @@ func (c *call) rules(path, name string) {
 	}
 	all := servicebus.RulesOf(c.vh, topic, queue)
 	if name == "" && c.r.Method == http.MethodGet {
-		listed(c, all, func(r servicebus.BoundRule) ruleEntry { return entryOf(&r) })
+		listed(c, all, func(r servicebus.BoundRule) entry[rule] { return entryOf(&r) })
 		return
 	}
 	named := servicebus.Named(all, name)
@@ -195,11 +181,11 @@ func (c *call) rules(path, name string) {
 
 // putRule makes or changes a rule: the new binding is there before the old one goes.
 func (c *call) putRule(topic, queue, name string, were []servicebus.BoundRule) {
-	var given ruleEntry
+	var given entry[rule]
 	var args amqp.Table
 	err := xml.NewDecoder(http.MaxBytesReader(c.w, c.r.Body, maxBody)).Decode(&given)
 	if err == nil {
-		args, err = given.Content.Rule.args()
+		args, err = given.Content.Is.args()
 	}
 	if err != nil {
 		refuse(c.w, http.StatusBadRequest, err)

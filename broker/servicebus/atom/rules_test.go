@@ -58,10 +58,10 @@ func TestRules(t *testing.T) {
 		`<Filter i:type="TrueFilter"/><Action i:type="SqlRuleAction"><SqlExpression>SET a=1</SqlExpression></Action>`: {problem: "actions are not supported"},
 		``: {problem: `the filter "" is not known`},
 	} {
-		var e ruleEntry
+		var e entry[rule]
 		require.NoError(t, xml.Unmarshal([]byte(`<entry xmlns="http://www.w3.org/2005/Atom"><content type="application/xml"><RuleDescription xmlns="`+busSpace+
 			`" xmlns:i="http://www.w3.org/2001/XMLSchema-instance">`+text+`<Name>r</Name></RuleDescription></content></entry>`), &e))
-		args, err := e.Content.Rule.args()
+		args, err := e.Content.Is.args()
 		if want.problem != "" {
 			assert.EqualError(t, err, "rule r: "+want.problem, text)
 			continue
@@ -69,12 +69,12 @@ func TestRules(t *testing.T) {
 		require.NoError(t, err, text)
 		assert.Equal(t, want.args, args, text)
 		require.NotEmpty(t, servicebus.KindOf(args))
-		e.Content.Rule.Filter = filterOf(args)
+		e.Content.Is.Filter = filterOf(args)
 		written, err := xml.Marshal(&e)
 		require.NoError(t, err)
-		var back ruleEntry
+		var back entry[rule]
 		require.NoError(t, xml.Unmarshal(written, &back), "%s", written)
-		args, err = back.Content.Rule.args()
+		args, err = back.Content.Is.args()
 		require.NoError(t, err, "%s", written)
 		assert.Equal(t, want.args, args, "%s", written)
 	}
