@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/server"
 )
@@ -67,7 +66,7 @@ func Holders(o *Access, a Actor, at QueueName) ([]Consumer, error) {
 
 // everyConsumer examines every unacked delivery.
 func (o *Access) everyConsumer() (list []Consumer, n int) {
-	for _, h := range o.Server.UnackedHolders(func(*broker.Queue) bool { return true }) {
+	for _, h := range o.Server.UnackedHolders() {
 		one := Consumer{UnackedHolder: h, Client: ClientOf(h.Properties)}
 		if h.Oldest != 0 {
 			one.OldestMillis = o.Broker.UnixMillis(h.Oldest)

@@ -21,15 +21,15 @@ type UnackedHolder struct {
 	Earliest     deadline.Instant // the earliest deadline of these; 0: none
 }
 
-// UnackedHolders returns the consumers of the queues for which match returns true, and the channels that hold messages of them by basic.get. No lock
+// UnackedHolders returns the consumers of all queues, and the channels that hold messages of them by basic.get. No lock
 // is held for longer than a few thousand deliveries take, so the result is not a snapshot.
-func (s *Server) UnackedHolders(match func(*broker.Queue) bool) (all []UnackedHolder) {
+func (s *Server) UnackedHolders() (all []UnackedHolder) {
 	now := s.opts.Broker.Now()
 	for _, c := range s.open() {
 		if i := c.identity.Load(); i != nil {
 			of := c.info(i)
 			for _, ch := range c.channels.list() {
-				all = append(all, holdersOf(ch, &of, now, match)...)
+				all = append(all, holdersOf(ch, &of, now)...)
 			}
 		}
 	}
@@ -42,14 +42,12 @@ type holderKey struct {
 	c *deliveries.Consumer
 }
 
-func holdersOf(ch *channel, of *ConnectionInfo, now deadline.Instant, match func(*broker.Queue) bool) []UnackedHolder {
+func holdersOf(ch *channel, of *ConnectionInfo, now deadline.Instant) []UnackedHolder {
 	var list []*UnackedHolder
 	known := map[holderKey]*UnackedHolder{}
 	for _, c := range ch.deliveries.Info().Consumers {
-		if match(c.Queue) {
-			list = append(list, &UnackedHolder{ConsumerInfo: ch.consumerInfo(c, of), Properties: of.ClientProperties})
-			known[holderKey{c.Queue, c}] = list[len(list)-1]
-		}
+		list = append(list, &UnackedHolder{ConsumerInfo: ch.consumerInfo(c, of), Properties: of.ClientProperties})
+		known[holderKey{c.Queue, c}] = list[len(list)-1]
 	}
 	var page []deliveries.Unacked
 	for tag := uint64(0); ; {
@@ -57,7 +55,7 @@ func holdersOf(ch *channel, of *ConnectionInfo, now deadline.Instant, match func
 		if len(page) == 0 {
 			break
 		}
-		page = slices.DeleteFunc(page, func(d deliveries.Unacked) bool { return d.Seq == 0 || !match(d.Queue) })
+		page = slices.DeleteFunc(page, func(d deliveries.Unacked) bool { return d.Seq == 0 })
 		slices.SortStableFunc(page, func(x, y deliveries.Unacked) int { return cmp.Compare(x.Queue.ID(), y.Queue.ID()) })
 		deadlines := deliveries.Deadlines(page)
 		for i, d := range page {

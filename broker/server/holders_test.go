@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"curfew/broker"
 	"curfew/broker/deadline"
 	"curfew/broker/server"
 )
@@ -19,8 +18,10 @@ func (x *site) holders(queue string) map[string]server.UnackedHolder {
 	x.t.Helper()
 	synctest.Wait()
 	by := map[string]server.UnackedHolder{}
-	for _, h := range x.s.UnackedHolders(func(q *broker.Queue) bool { return q.Name() == queue }) {
-		by[h.Tag] = h
+	for _, h := range x.s.UnackedHolders() {
+		if h.Queue.Name() == queue {
+			by[h.Tag] = h
+		}
 	}
 	return by
 }

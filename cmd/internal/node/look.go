@@ -90,7 +90,7 @@ func (o *ownBroker) look(s *incident.State) {
 // holders are the clients whose consumers hold messages of a queue past their deadlines now, and those of the stuck queues that hold any.
 func (o *ownBroker) holders(stuck map[incident.QueueName]bool) (list []incident.PastDeadline) {
 	known := map[string]int{} // where the list has a queue's messages of a client
-	for _, h := range o.server.UnackedHolders(func(*broker.Queue) bool { return true }) {
+	for _, h := range o.server.UnackedHolders() {
 		name, first, count := incident.QueueName{VHost: h.Queue.VHost().Name(), Name: h.Queue.Name()}, h.Earliest, h.PastDeadline
 		if count == 0 && stuck[name] {
 			first, count = o.broker.Now(), h.Unacked
