@@ -324,7 +324,7 @@ func (a *API) Send(cmd *cobra.Command, op *operate.Op, parts ...map[string]any) 
 		return a.sayDone(cmd, op, named)
 	}
 	if op.ByHand && a.JSON() {
-		return a.PrintText(cmd.OutOrStdout(), answer, nil, nil)
+		return a.Print(cmd.OutOrStdout(), json.RawMessage(answer), nil, nil)
 	}
 	into := reflect.New(op.Result())
 	if err := Decode(answer, into.Interface()); err != nil {

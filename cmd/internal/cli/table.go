@@ -91,11 +91,6 @@ func (p *Printer) TimeAt(now, t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// PrintText is Print for an answer that is already JSON text.
-func (p *Printer) PrintText(w io.Writer, text []byte, head []string, rows [][]string) error {
-	return p.Print(w, json.RawMessage(text), head, rows)
-}
-
 // Print writes v as JSON, or as a table: its head, then rows, each as long as head.
 //
 // A column whose heading ends in "?" is left out where the terminal is too narrow, the last one first. In a column whose heading ends in

@@ -72,7 +72,11 @@ func New(o Options) (*Dashboard, error) {
 	if d.assets, err = ui.LoadAssets(); err != nil {
 		return nil, fmt.Errorf("dashboard: %w", err)
 	}
-	d.groups = []ui.Group{d.overview().Group(), overview.IncidentPages{Incidents: o.Incidents, Changes: o.Changes, Site: d}.Group()}
+	first := &overview.Pages{
+		State: d.state, Operations: o.Operations, Monitor: o.Monitor, Incidents: o.Incidents, History: o.History, Audited: o.Audit != nil, AMQP: o.AMQP,
+		Remote: o.RabbitMQ != nil,
+	}
+	d.groups = []ui.Group{first.Group(), overview.IncidentPages{Incidents: o.Incidents, Changes: o.Changes, Site: d}.Group()}
 	if o.Operations != nil {
 		d.groups = append(d.groups, letters.Pages{Operations: o.Operations, Forecast: d.forecast, Site: d, Log: d.log}.Group())
 		d.groups = append(d.groups, topology.ConnectionPages{Operations: o.Operations, Site: d}.Group(), topology.Pages{Operations: o.Operations, Site: d}.Group(),
@@ -80,14 +84,6 @@ func New(o Options) (*Dashboard, error) {
 	}
 	d.pages, d.sessions = d.makePages(), newSessions()
 	return d, nil
-}
-
-// overview has the first page.
-func (d *Dashboard) overview() *overview.Pages {
-	return &overview.Pages{
-		State: d.state, Operations: d.Operations, Monitor: d.Monitor, Incidents: d.Incidents, History: d.History, Audited: d.Audit != nil, AMQP: d.AMQP,
-		Remote: d.RabbitMQ != nil,
-	}
 }
 
 // Close ends the streams, so that a server does not wait for them. It may be called more

@@ -153,7 +153,16 @@ func (p *deadlinePage) Draw(s *ui.Info) ui.Drawing {
 	case !p.Changes:
 		return ui.Drawing{Top: append(top, p.message(), ui.Only(g.Text("This user may not change deadlines here.")))}
 	}
-	return ui.Drawing{Top: append(top, p.message(), p.shift(s), p.set(s), p.fire(s))}
+	was := ui.Hidden("was", strconv.FormatInt(p.Message.DeadlineMillis, 10))
+	at := time.UnixMilli(max(p.Message.DeadlineMillis, p.Now)).UTC().Format("2006-01-02T15:04:05")
+	return ui.Drawing{Top: append(top, p.message(),
+		g.If(p.Message.DeadlineMillis != 0, ui.Card("shift", "More time, or less", nil, p.form(s, was,
+			ui.NewForm(nil, "by", "10m").Field("By", "by", "", h.Required(), g.Attr("size", "8")), choiceOf("extend", "Extend…"), choiceOf("shorten", "Shorten…"), choiceOf("cancel", "No deadline…")))),
+		ui.Card("set", "Another deadline", nil, p.form(s, was,
+			ui.NewForm(nil, "at", at).Field("At (UTC)", "at", "", h.Type("datetime-local"), h.Step("1"), h.Required()), choiceOf("set", "Set…"))),
+		ui.Card("fire", "Now", nil, p.form(s, was,
+			ui.NewForm(nil).Check("Drop it, even if its queue dead-letters", "drop"),
+			choiceOf("fire", "Expire it now…"))))}
 }
 
 func (p *deadlinePage) message() g.Node {
@@ -173,32 +182,7 @@ func (p *deadlinePage) form(s *ui.Info, children ...g.Node) g.Node {
 		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.Hidden("seq", strconv.FormatUint(uint64(p.Message.Seq), 10)), ui.Hidden("queue", strconv.FormatUint(p.QueueID, 10)), g.Group(children))
 }
 
-func (p *deadlinePage) was() g.Node {
-	return ui.Hidden("was", strconv.FormatInt(p.Message.DeadlineMillis, 10))
-}
-
 func choiceOf(do, text string) g.Node { return h.Button(h.Name("do"), h.Value(do), g.Text(text)) }
-
-// shift is the form that gives a message with a deadline more time, or less.
-func (p *deadlinePage) shift(s *ui.Info) g.Node {
-	if p.Message.DeadlineMillis == 0 {
-		return nil
-	}
-	return ui.Card("shift", "More time, or less", nil, p.form(s, p.was(),
-		ui.NewForm(nil, "by", "10m").Field("By", "by", "", h.Required(), g.Attr("size", "8")), choiceOf("extend", "Extend…"), choiceOf("shorten", "Shorten…"), choiceOf("cancel", "No deadline…")))
-}
-
-func (p *deadlinePage) set(s *ui.Info) g.Node {
-	at := time.UnixMilli(max(p.Message.DeadlineMillis, p.Now)).UTC().Format("2006-01-02T15:04:05")
-	return ui.Card("set", "Another deadline", nil, p.form(s, p.was(),
-		ui.NewForm(nil, "at", at).Field("At (UTC)", "at", "", h.Type("datetime-local"), h.Step("1"), h.Required()), choiceOf("set", "Set…")))
-}
-
-func (p *deadlinePage) fire(s *ui.Info) g.Node {
-	return ui.Card("fire", "Now", nil, p.form(s, p.was(),
-		ui.NewForm(nil).Check("Drop it, even if its queue dead-letters", "drop"),
-		choiceOf("fire", "Expire it now…")))
-}
 
 func (p *deadlinePlan) Draw(s *ui.Info) ui.Drawing {
 	title, do := p.title()

@@ -17,7 +17,12 @@ func (m messageView) draw(now int64) g.Node {
 		h.Div(h.Class("message"), ui.Spaced(
 			ui.Class("place", g.Text("#"+ui.Number(m.Place))),
 			ui.Class("grow", m.routed()),
-			ui.Class("tags", m.tags()),
+			ui.Class("tags", ui.Spaced(
+				g.If(m.Expired, ui.Class("tag bad", g.Text("past its deadline"))),
+				g.If(m.Unacked(), ui.Class("tag warn", g.Text("unacked"))),
+				g.If(m.State == operate.Waiting, ui.Class("tag", g.Text("waiting"))),
+				g.If(m.Redelivered, ui.Class("tag", g.Text("redelivered"))),
+				g.If(!m.Persistent, ui.Class("tag faint", g.Text("transient"))))),
 			ui.Class("when", m.due(now), g.If(m.Change != "", g.Group{g.Text(" "), ui.Link(m.Change, g.Text("Change…"))})),
 			ui.Class("size", g.Text(ui.Bytes(int64(m.BodyBytes)))))),
 		g.If(len(properties)+len(headers) > 0, ui.Details("Properties and headers", ui.Pairs(properties), ui.Pairs(headers))),
@@ -36,15 +41,6 @@ func (m *messageView) routed() g.Node {
 		return g.Group{ui.Class("what", ui.Name(id)), g.Text(" "), key, g.Text(" "), ui.Faint(by)}
 	}
 	return g.Group{ui.Class("what", key), g.Text(" "), ui.Faint(by)}
-}
-
-func (m *messageView) tags() g.Node {
-	return ui.Spaced(
-		g.If(m.Expired, ui.Class("tag bad", g.Text("past its deadline"))),
-		g.If(m.Unacked(), ui.Class("tag warn", g.Text("unacked"))),
-		g.If(m.State == operate.Waiting, ui.Class("tag", g.Text("waiting"))),
-		g.If(m.Redelivered, ui.Class("tag", g.Text("redelivered"))),
-		g.If(!m.Persistent, ui.Class("tag faint", g.Text("transient"))))
 }
 
 func (m *messageView) due(now int64) g.Node {

@@ -1,6 +1,7 @@
 package queues
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
@@ -58,7 +59,7 @@ a space is a time of which nothing is known. It takes a user who may see the sta
 				return err
 			}
 			if a.JSON() {
-				return a.PrintText(cmd.OutOrStdout(), text, nil, nil)
+				return a.Print(cmd.OutOrStdout(), json.RawMessage(text), nil, nil)
 			}
 			return past.print(cmd, a)
 		},

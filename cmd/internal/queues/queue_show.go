@@ -3,6 +3,7 @@ package queues
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -72,7 +73,7 @@ func (q *queues) show() *cobra.Command {
 			for i := range holders {
 				add("", q.holds(&holders[i]))
 			}
-			return q.PrintText(cmd.OutOrStdout(), text, []string{"WHAT", "VALUE="}, rows)
+			return q.Print(cmd.OutOrStdout(), json.RawMessage(text), []string{"WHAT", "VALUE="}, rows)
 		},
 	}
 }

@@ -180,7 +180,7 @@ func (d *deadLetters) follow(ctx context.Context, errOut io.Writer, id string) (
 			return run, err
 		}
 		if err == nil && bar {
-			fmt.Fprint(errOut, "\r", progress(&run))
+			fmt.Fprintf(errOut, "\r%s  %d replayed", cli.Bar(run.Share()), run.Replayed)
 		}
 		if err == nil && run.State != deadletters.Running {
 			break
@@ -196,9 +196,4 @@ func (d *deadLetters) follow(ctx context.Context, errOut io.Writer, id string) (
 		fmt.Fprintln(errOut)
 	}
 	return run, nil
-}
-
-// progress is the progress bar.
-func progress(run *deadletters.Replay) string {
-	return cli.Bar(run.Share()) + fmt.Sprintf("  %d replayed", run.Replayed)
 }

@@ -131,7 +131,14 @@ func (p *plan) Draw(s *ui.Info) ui.Drawing {
 				g.If(n > 0, h.Button(h.Class("primary"), h.AutoFocus(), g.Text("Replay "+ui.Plural(n, "message")))),
 				ui.Link(URL(p.Queue.VHost, p.Queue.Name), g.Text(back))),
 			h.Div(h.Class("columns"),
-				ui.Card("what", "What", nil, p.facts()),
+				ui.Card("what", "What", nil, ui.Facts(
+					p.chosen.facts(),
+					ui.Fact("Examined", g.Text(ui.Number(p.Run.Scanned))),
+					ui.Fact("Match", g.Text(ui.Number(p.Run.Matched))),
+					ui.Fact("Would go", ui.Bold(ui.Number(p.Run.Replayed))),
+					g.Map(slices.Sorted(maps.Keys(p.Run.Skipped)), func(why deadletters.SkipReason) g.Node {
+						return ui.Fact("Would stay", g.Text(ui.Number(p.Run.Skipped[why])), g.Text(" "), ui.Faint(skippedWords(string(why))))
+					}))),
 				ui.Card("where", "Where they go", nil, drawTargets(p.Queue.VHost, p.Run.Targets))),
 		}),
 		ui.Card("how", "How", nil, p.options(s)),
@@ -187,17 +194,6 @@ func backWords(t *deadletters.Target, come string) string {
 		return come + " back here"
 	}
 	return ""
-}
-
-func (p *plan) facts() g.Node {
-	return ui.Facts(
-		p.chosen.facts(),
-		ui.Fact("Examined", g.Text(ui.Number(p.Run.Scanned))),
-		ui.Fact("Match", g.Text(ui.Number(p.Run.Matched))),
-		ui.Fact("Would go", ui.Bold(ui.Number(p.Run.Replayed))),
-		g.Map(slices.Sorted(maps.Keys(p.Run.Skipped)), func(why deadletters.SkipReason) g.Node {
-			return ui.Fact("Would stay", g.Text(ui.Number(p.Run.Skipped[why])), g.Text(" "), ui.Faint(skippedWords(string(why))))
-		}))
 }
 
 // drawTargets lists where messages would go.

@@ -191,17 +191,15 @@ func (o *overview) expired() g.Node {
 	}
 	list := ui.Empty(g.Text("No message expired since Curfew started. Messages that expire are listed here with their lateness."))
 	if len(o.RecentExpiries) > 0 {
-		list = ui.Table([]string{"When (UTC)", "Queue", "#Messages", "Outcome", "Path", "#Lateness"}, g.Map(o.RecentExpiries, expiredRow))
+		list = ui.Table([]string{"When (UTC)", "Queue", "#Messages", "Outcome", "Path", "#Lateness"}, g.Map(o.RecentExpiries, func(m monitor.RecentExpiry) g.Node {
+			return h.Tr(
+				h.Td(h.Time(h.Title(ui.UTC(m.At)), g.Text(ui.Clock(m.At)))),
+				h.Td(ui.QueueLink(ui.QueueURL(m.VHost, m.Queue), m.VHost, m.Queue)),
+				ui.Amount(g.Text(ui.Number(m.Count))), h.Td(ui.Outcome(m.Action)), h.Td(h.Class("faint"), ui.Name(m.Path)),
+				ui.Amount(ui.Either(m.Late, ui.Class("bad", g.Text(ui.Millis(m.WorstMillis))), g.Text(ui.Millis(m.WorstMillis)))))
+		}))
 	}
 	return h.Div(h.Class("wide"), ui.Card("expired", "Expired messages", all, list))
-}
-
-func expiredRow(m monitor.RecentExpiry) g.Node {
-	return h.Tr(
-		h.Td(h.Time(h.Title(ui.UTC(m.At)), g.Text(ui.Clock(m.At)))),
-		h.Td(ui.QueueLink(ui.QueueURL(m.VHost, m.Queue), m.VHost, m.Queue)),
-		ui.Amount(g.Text(ui.Number(m.Count))), h.Td(ui.Outcome(m.Action)), h.Td(h.Class("faint"), ui.Name(m.Path)),
-		ui.Amount(ui.Either(m.Late, ui.Class("bad", g.Text(ui.Millis(m.WorstMillis))), g.Text(ui.Millis(m.WorstMillis)))))
 }
 
 func (o *overview) components() g.Node {

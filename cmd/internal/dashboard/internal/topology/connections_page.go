@@ -38,21 +38,19 @@ func (p *listPage) Draw(*ui.Info) ui.Drawing {
 	default:
 		d.Live = h.Section(h.Class("card"), ui.Table(
 			[]string{"Client", "State", "#Past deadline", "#Unacked", "#Consumers", "#Channels", "#Published /s", "#Delivered /s", "User", "Address", "Connected"},
-			g.Map(p.List, func(c connection) g.Node { return c.row() })), p.Cut.DrawIfCut("connection"))
+			g.Map(p.List, func(c connection) g.Node {
+				return h.Tr(
+					h.Td(ui.QueueLink(connectionURL(c.Name), c.VHost, c.title())),
+					h.Td(state(c.State())),
+					ui.Amount(past(c.Past)), ui.Amount(ui.OrFaint(c.Unacked())), ui.Amount(ui.OrFaint(c.Consumers())), ui.Amount(ui.OrFaint(len(c.Channels))),
+					ui.Amount(ui.Rate(c.Rate["publish"])), ui.Amount(ui.Rate(c.Rate["deliver_get"])),
+					h.Td(ui.Name(c.User)), h.Td(h.Class("tight"), ui.Name(address(c.PeerHost, c.PeerPort))), h.Td(h.Class("tight"), ui.Ago(c.Since)))
+			})), p.Cut.DrawIfCut("connection"))
 	}
 	return d
 }
 
 func connectionURL(name string) string { return ui.At("/connection", "name", name) }
-
-func (c *connection) row() g.Node {
-	return h.Tr(
-		h.Td(ui.QueueLink(connectionURL(c.Name), c.VHost, c.title())),
-		h.Td(state(c.State())),
-		ui.Amount(past(c.Past)), ui.Amount(ui.OrFaint(c.Unacked())), ui.Amount(ui.OrFaint(c.Consumers())), ui.Amount(ui.OrFaint(len(c.Channels))),
-		ui.Amount(ui.Rate(c.Rate["publish"])), ui.Amount(ui.Rate(c.Rate["deliver_get"])),
-		h.Td(ui.Name(c.User)), h.Td(h.Class("tight"), ui.Name(address(c.PeerHost, c.PeerPort))), h.Td(h.Class("tight"), ui.Ago(c.Since)))
-}
 
 // state shows whether the connection is held up, in RabbitMQ's words.
 func state(of string) g.Node {
