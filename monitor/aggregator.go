@@ -3,6 +3,7 @@ package monitor
 import (
 	"curfew/broker/deadline"
 	"curfew/monitor/incident"
+	"time"
 )
 
 // aggregator adds up expired messages, so that counters are updated once per
@@ -56,7 +57,7 @@ func (a *aggregator) close() {
 		return
 	}
 	a.flush()
-	a.histogram.merge(&a.lateness)
+	a.histogram.lastHour.add(time.Now(), &a.lateness)
 	a.lateness, a.first = latenessCount{}, nil
 }
 

@@ -49,8 +49,6 @@ func newLatenessHistogram() *latenessHistogram {
 		"How long after its deadline an expired message left its queue. Messages that a consumer held past their deadlines are not counted.", nil, nil)}
 }
 
-func (h *latenessHistogram) merge(c *latenessCount) { h.lastHour.add(time.Now(), c) }
-
 // Describe implements prometheus.Collector.
 func (h *latenessHistogram) Describe(out chan<- *prometheus.Desc) { out <- h.desc }
 

@@ -13,7 +13,7 @@ func TestLatenessHistogram(t *testing.T) {
 	for _, micros := range []time.Duration{300, 1000, 1001, 3000, 999_000, 1_000_000, 1_000_001, 60_000_000, 60_000_001} {
 		c.add(micros * time.Microsecond)
 	}
-	h.merge(&c)
+	h.lastHour.add(time.Now(), &c)
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(h)
 	families, err := reg.Gather()

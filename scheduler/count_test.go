@@ -12,7 +12,7 @@ import (
 // TestCount holds counts against a plain list, over deadlines that crowd and that spread.
 func TestCount(t *testing.T) {
 	for _, spread := range []deadline.Instant{1, 50, 1_000_000, 1 << 40} {
-		s, rng := NewIndex(), rand.New(rand.NewPCG(3, 4))
+		s, rng := &Index{}, rand.New(rand.NewPCG(3, 4))
 		require.Equal(t, []int64{0}, s.Count([]deadline.Instant{startAt}, nil))
 		var all []deadline.Ref
 		for i := range 50_000 {
@@ -28,7 +28,7 @@ func TestCount(t *testing.T) {
 
 // TestCountOfClaimed: what was claimed counts as having come, whatever its lease.
 func TestCountOfClaimed(t *testing.T) {
-	s := NewIndex()
+	s := &Index{}
 	due, later := deadline.Ref{Deadline: startAt, Queue: 1, Seq: 1}, deadline.Ref{Deadline: startAt + 10, Queue: 1, Seq: 2}
 	require.NoError(t, s.Apply(t.Context(), []deadline.Ref{due, later}, nil))
 	_, _, err := s.Claim(t.Context(), startAt, 10, startAt+1000, nil)

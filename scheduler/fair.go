@@ -209,7 +209,7 @@ func (q *queueShadows) takesTurns() {
 func (f *Fair) tenantLocked(name string) *tenant {
 	t := f.tenants[name]
 	if t == nil {
-		t = &tenant{Index: NewIndex(), name: name, next: never}
+		t = &tenant{Index: &Index{}, name: name, next: never}
 		f.tenants[name] = t
 		heap.Push(&f.waiting, t)
 	}
@@ -342,7 +342,7 @@ func (f *Fair) claimLocked(ctx context.Context, t *tenant, until deadline.Instan
 // setApart puts shadows of the queue, which are in no Index, into the one that it has apart.
 func (q *queueShadows) setApart(run []Later) {
 	if q.apart == nil {
-		q.apart, q.of.apart = NewIndex(), q.of.apart+1
+		q.apart, q.of.apart = &Index{}, q.of.apart+1
 	}
 	q.apart.put(run)
 	q.takesTurns()

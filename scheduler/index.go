@@ -9,7 +9,7 @@ import (
 	"curfew/broker/deadline"
 )
 
-// Index is a schedule in memory. Create it with NewIndex.
+// Index is a schedule in memory. The zero value is an empty one.
 type Index struct {
 	mu sync.Mutex
 	// A shadow is in waiting, where its score is its deadline, or in moved, where the
@@ -19,9 +19,6 @@ type Index struct {
 }
 
 var _ Store = (*Index)(nil)
-
-// NewIndex returns an empty one.
-func NewIndex() *Index { return &Index{} }
 
 // Apply implements Store. It fails only for an invalid shadow, and then
 // does nothing.

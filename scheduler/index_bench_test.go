@@ -38,7 +38,7 @@ var streams = []struct {
 func BenchmarkApply(b *testing.B) {
 	for _, stream := range streams {
 		b.Run(stream.name, func(b *testing.B) {
-			s, rng := NewIndex(), rand.New(rand.NewPCG(1, 2))
+			s, rng := &Index{}, rand.New(rand.NewPCG(1, 2))
 			fill(s, 10_000_000, rng, stream.next)
 			ring := make([]deadline.Ref, 100*1024)
 			add, remove := make([]deadline.Ref, batchLen), make([]deadline.Ref, batchLen)
@@ -78,7 +78,7 @@ func BenchmarkFill(b *testing.B) {
 			const n = 10_000_000
 			for range b.N {
 				before := heapBytes()
-				s := NewIndex()
+				s := &Index{}
 				worst := fill(s, n, rand.New(rand.NewPCG(1, 2)), stream.next)
 				b.ReportMetric(float64(heapBytes()-before)/n, "B/entry")
 				b.ReportMetric(float64(worst.Microseconds()), "us/worst-call")
@@ -100,7 +100,7 @@ func BenchmarkFire(b *testing.B) {
 			for i := 0; i < b.N; i += len(claimed) {
 				if i%n == 0 {
 					b.StopTimer()
-					s = NewIndex()
+					s = &Index{}
 					fill(s, n, rand.New(rand.NewPCG(1, 2)), stream.next)
 					b.StartTimer()
 				}

@@ -11,7 +11,7 @@ import (
 // TestRoomOfAMultitudeIsGivenBack: when most of those that were claimed are gone their memory is too, and the others are all there, in order.
 func TestRoomOfAMultitudeIsGivenBack(t *testing.T) {
 	const n, left = 100_000, 50
-	s := NewIndex()
+	s := &Index{}
 	all := make([]deadline.Ref, n)
 	for i := range all {
 		all[i] = deadline.Ref{Deadline: startAt + deadline.Instant(i), Queue: 1, Seq: uint64(i + 1)}

@@ -254,7 +254,7 @@ func TestMovedLikeAMap(t *testing.T) {
 }
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	s, ctx, i := NewIndex(), context.Background(), 0
+	s, ctx, i := &Index{}, context.Background(), 0
 	batch := make([]deadline.Ref, 100)
 	var claimed []deadline.Ref
 	turn := func() {
@@ -283,7 +283,7 @@ func shadows(n int) []deadline.Ref {
 
 // TestScanWhileTheStoreChanges: what stays in the store is named, whatever moves it.
 func TestScanWhileTheStoreChanges(t *testing.T) {
-	s, ctx := NewIndex(), context.Background()
+	s, ctx := &Index{}, context.Background()
 	all := shadows(3*scanPage + 17)
 	require.NoError(t, s.Apply(ctx, all, nil))
 	_, _, err := s.Claim(ctx, startAt+1e7, 500, startAt+2e7, nil)
@@ -311,7 +311,7 @@ func TestScanWhileTheStoreChanges(t *testing.T) {
 
 // TestMoreQueuesThanNumbers: the shadows of queues that there are no numbers for are kept all the same.
 func TestMoreQueuesThanNumbers(t *testing.T) {
-	ctx, s := context.Background(), NewIndex()
+	ctx, s := context.Background(), &Index{}
 	all := []deadline.Ref{{Deadline: 3, Queue: 1, Seq: 1}, {Deadline: 2, Queue: 2, Seq: 1}, {Deadline: 1, Queue: 3, Seq: 1}, {Deadline: 4, Queue: 1, Seq: 2}}
 	require.NoError(t, s.Apply(ctx, all[:2], nil))
 	slots := make([]queueNumber, maxNumbers) // all given

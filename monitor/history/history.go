@@ -191,7 +191,7 @@ func (h *History) sampleLocked(q *Queue, second int64) {
 	s.seen = second
 	s.gather(q.Depth, q.AtRisk, q.Published, q.Delivered)
 	h.watchConsumersLocked(s, q.Consumers, second)
-	if s.busy() {
+	if s.depth > 0 || s.came > 0 || s.went > 0 || s.Expired > 0 {
 		s.active = second
 	}
 }

@@ -79,9 +79,6 @@ func rise(before, now uint64) int64 {
 	return int64(now - before)
 }
 
-// busy reports whether something happens in the queue.
-func (s *series) busy() bool { return s.depth > 0 || s.came > 0 || s.went > 0 || s.Expired > 0 }
-
 // gone reports whether the queue was not in the last sample.
 func (s *series) gone(second int64) bool { return second-s.seen > 2*maxSpread }
 

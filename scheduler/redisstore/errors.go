@@ -16,11 +16,6 @@ var ErrOwned = errors.New("the schedule is owned by another Curfew")
 // was emptied, restored or replaced.
 var errEpoch = errors.New("what Redis holds is not what was written to it")
 
-func (s *Store) errOwned(holder string) error {
-	return fmt.Errorf("redisstore: %w (%s): give each Curfew that uses this Redis a CURFEW_INSTANCE of its own; this one is %q",
-		ErrOwned, holder, s.instance)
-}
-
 // explain adds to an error what was done and, where an operator is needed, what to do.
 func explain(operation, key string, err error) error {
 	switch {

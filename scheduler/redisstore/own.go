@@ -137,7 +137,7 @@ func (s *Store) Refresh(ctx context.Context) error {
 		return explain("own", s.ownerKey, err)
 	}
 	if owner != s.owner {
-		return s.errOwned(owner)
+		return fmt.Errorf("redisstore: %w (%s): give each Curfew that uses this Redis a CURFEW_INSTANCE of its own; this one is %q", ErrOwned, owner, s.instance)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func TestVersionsDiffer(t *testing.T) {
 	} {
 		require.Equal(t, c.counts, c.facts.returnsCount())
 		require.Equal(t, c.takes, c.facts.takes())
-		require.Equal(t, c.hold, c.facts.holdLimit())
+		require.Equal(t, c.hold, c.facts.HoldLimit())
 		require.InDelta(t, c.share, c.facts.probeShare(), 1e-9)
 	}
 }
