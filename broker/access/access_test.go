@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,8 +55,8 @@ func TestUserAsDefinitionsHaveIt(t *testing.T) {
 	var u User
 	require.NoError(t, json.Unmarshal([]byte(text), &u))
 	assert.Len(t, u.PasswordHash, 36)
-	assert.True(t, u.Has(Management))
-	assert.False(t, u.Has(Administrator))
+	assert.True(t, slices.Contains(u.Tags, Management))
+	assert.False(t, slices.Contains(u.Tags, Administrator))
 	back, err := json.Marshal(u)
 	require.NoError(t, err)
 	assert.JSONEq(t, text, string(back))

@@ -33,9 +33,6 @@ const (
 	Impersonator  = "impersonator" // may set user-id to another user's name
 )
 
-// Has reports whether the user has the tag.
-func (u *User) Has(tag string) bool { return slices.Contains(u.Tags, tag) }
-
 // ParseTags splits tags that are written in one text, separated by commas.
 func ParseTags(text string) (tags []string) {
 	for tag := range strings.SplitSeq(text, ",") {

@@ -277,7 +277,7 @@ func (w *writer) exchange(x *Exchange) error {
 		Kind: x.Type, Durable: x.Durable, AutoDelete: x.AutoDelete, Internal: x.Internal, Args: amqp.Table(x.Arguments),
 	})
 	if err != nil && vh.Exchanges.Check(x.Name) == nil {
-		w.report.Kept = append(w.report.Kept, errorText(err))
+		w.report.Kept = append(w.report.Kept, plainError(err).Error())
 		return nil
 	}
 	if err != nil {
@@ -297,7 +297,7 @@ func (w *writer) queue(q *Queue) error {
 	}
 	_, err = vh.Queues.Declare(nil, q.Name, broker.QueueDeclare{Durable: q.Durable, AutoDelete: q.AutoDelete, Args: amqp.Table(q.Arguments)})
 	if _, missing := vh.Queues.Get(q.Name); err != nil && missing == nil {
-		w.report.Kept = append(w.report.Kept, errorText(err))
+		w.report.Kept = append(w.report.Kept, plainError(err).Error())
 		return nil
 	}
 	return plainError(err)
@@ -315,7 +315,7 @@ func (w *writer) binding(x *Binding) error {
 		Source: x.Source, Destination: x.Destination, ToExchange: x.DestinationType == "exchange", RoutingKey: x.RoutingKey, Args: amqp.Table(x.Arguments),
 	})
 	if e, refused := errors.AsType[*amqp.Exception](err); refused && (e.Code == amqp.NotFound || e.Code == amqp.ResourceLocked || x.Source == "") {
-		w.skip("binding of '%s' to '%s' in vhost '%s': %s", x.Destination, x.Source, vh.Name(), errorText(err))
+		w.skip("binding of '%s' to '%s' in vhost '%s': %s", x.Destination, x.Source, vh.Name(), plainError(err).Error())
 		return nil
 	}
 	return plainError(err)
@@ -333,8 +333,6 @@ func plainError(err error) error {
 	}
 	return err
 }
-
-func errorText(err error) string { return plainError(err).Error() }
 
 // Marshal returns the document for people: indented, with a line end.
 func (d *Document) Marshal() ([]byte, error) {

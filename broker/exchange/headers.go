@@ -163,7 +163,7 @@ func (r *headers[D]) Route(_ []byte, fields func() amqp.Table, out []D, p *Pace)
 		if p.Step(left - s.left); s.left > 0 {
 			break
 		}
-		if found = found[:0]; p.whole(left) {
+		if found = found[:0]; left == p.most() {
 			r.search(&search[D]{h: h, found: &found, left: p.left(), paced: paced{p, map[any]struct{}{}}})
 			break
 		}

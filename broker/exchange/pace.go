@@ -28,9 +28,6 @@ func (p *Pace) Step(n int) {
 	}
 }
 
-// whole reports whether these are all the steps between two pauses.
-func (p *Pace) whole(steps int) bool { return steps == p.most() }
-
 // left is how many steps there may be before the next pause.
 func (p *Pace) left() int {
 	if p == nil {

@@ -85,7 +85,7 @@ func (r *topic[D]) Route(key []byte, _ func() amqp.Table, out []D, p *Pace) []D 
 		if p.Step(left - w.left); w.left > 0 {
 			return out
 		}
-		if out = out[:from]; p.whole(left) {
+		if out = out[:from]; left == p.most() {
 			break
 		}
 	}

@@ -28,13 +28,8 @@ func listConnections(r *request) error {
 	return r.Rows(len(all), func(i int) object { return connectionObject(r, &all[i]) })
 }
 
-// namedConnection returns the connection in the path.
-func namedConnection(r *request) (*server.ConnectionInfo, error) {
-	return r.Operations.Connection(r.HTTP.Context(), r.Actor, r.Param("connection"))
-}
-
 func getConnection(r *request) error {
-	c, err := namedConnection(r)
+	c, err := r.Operations.Connection(r.HTTP.Context(), r.Actor, r.Param("connection"))
 	if err != nil {
 		return err
 	}
@@ -106,7 +101,7 @@ func listChannels(r *request) error {
 }
 
 func connectionChannels(r *request) error {
-	c, err := namedConnection(r)
+	c, err := r.Operations.Connection(r.HTTP.Context(), r.Actor, r.Param("connection"))
 	if err != nil {
 		return err
 	}

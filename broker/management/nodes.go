@@ -98,7 +98,15 @@ func (a *API) node() object {
 		"disk_free": free, "disk_free_limit": limit, "disk_free_alarm": disk,
 		"fd_used": used, "fd_total": most, "sockets_used": conns, "sockets_total": most,
 		"proc_used": runtime.NumGoroutine(), "proc_total": 1048576,
-		"exchange_types": exchangeTypes(), "auth_mechanisms": authMechanisms(), "applications": a.applications(), "contexts": a.contexts(),
+		"exchange_types": exchangeTypes(), "contexts": a.contexts(),
+		"auth_mechanisms": []object{
+			{"name": "PLAIN", "description": "SASL PLAIN authentication mechanism", "enabled": true},
+			{"name": "AMQPLAIN", "description": "QPid AMQPLAIN mechanism", "enabled": true},
+		},
+		"applications": []object{
+			{"name": "curfew", "description": "Curfew", "version": a.Version},
+			{"name": "rabbit", "description": "RabbitMQ, whose version Curfew reports", "version": server.RabbitMQVersion},
+		},
 		"enabled_plugins": []string{"rabbitmq_management", "rabbitmq_prometheus"}, "partitions": []any{}, "cluster_links": []any{},
 		"log_files": []string{"<stderr>"}, "config_files": []any{}, "db_dir": a.DataDir, "net_ticktime": 60,
 		"metrics_gc_queue_length": zeros("connection_closed", "channel_closed", "consumer_deleted", "exchange_deleted", "queue_deleted", "vhost_deleted",
@@ -135,17 +143,6 @@ func zeros(names ...string) object {
 		o[name] = 0
 	}
 	return o
-}
-
-func authMechanisms() []object {
-	return []object{
-		{"name": "PLAIN", "description": "SASL PLAIN authentication mechanism", "enabled": true},
-		{"name": "AMQPLAIN", "description": "QPid AMQPLAIN mechanism", "enabled": true},
-	}
-}
-
-func (a *API) applications() []object {
-	return []object{{"name": "curfew", "description": "Curfew", "version": a.Version}, {"name": "rabbit", "description": "RabbitMQ, whose version Curfew reports", "version": server.RabbitMQVersion}}
 }
 
 // memoryLimit returns the limit of the memory alarm, or a number that is never reached.

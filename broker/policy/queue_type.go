@@ -52,11 +52,6 @@ var (
 // ComparedArgs are the arguments a redeclare must repeat.
 func (t QueueType) ComparedArgs() []string { return slices.Concat(sharedArgs, typeArgs[t]) }
 
-// takes reports whether the type has the argument.
-func (t QueueType) takes(arg string) bool {
-	return slices.Contains(sharedArgs, arg) || slices.Contains(typeArgs[t], arg)
-}
-
 // queueType reads x-queue-type. A stream is not a queue that messages leave, and is
 // refused as RabbitMQ refuses an unknown type.
 func (p *argParser) queueType() QueueType {
@@ -75,7 +70,7 @@ func (p *argParser) queueType() QueueType {
 func (p *argParser) refuseForeign(t QueueType) {
 	foreign := slices.Concat(streamArgs, typeArgs[Quorum], typeArgs[Classic])
 	for _, arg := range foreign {
-		if _, given := p.args[arg]; given && !t.takes(arg) {
+		if _, given := p.args[arg]; given && !slices.Contains(t.ComparedArgs(), arg) {
 			p.foreign(arg, t)
 		}
 	}

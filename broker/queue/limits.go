@@ -33,11 +33,6 @@ type Options struct {
 	Retry unique.Handle[Retry]
 }
 
-// overDelivered is the rule of RabbitMQ's quorum queues.
-func (o *Options) overDelivered(failed uint16) bool {
-	return o.DeliveryLimit >= 0 && int64(failed) > o.DeliveryLimit
-}
-
 func (o *Options) exceeded(ready, bytes int64) bool {
 	return o.MaxLength >= 0 && ready > o.MaxLength || o.MaxBytes >= 0 && bytes > o.MaxBytes
 }

@@ -23,9 +23,6 @@ func makeSeq(priority uint8, number uint64) Seq {
 // Priority is the priority of the message.
 func (s Seq) Priority() uint8 { return uint8(s >> numberBits) }
 
-// Next is where Queue.Each goes on after s. It need not name a message.
-func (s Seq) Next() Seq { return s + 1 }
-
 func (s Seq) number() uint64 { return uint64(s) & numberMask }
 
 // String prints the number, with the priority before it unless that is zero.

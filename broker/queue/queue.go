@@ -205,7 +205,7 @@ func (q *Queue) Requeue(now deadline.Instant, s Seq, failed bool, fx *Effects) b
 	switch {
 	case e.due(now):
 		q.settle(s, at, Expired, fx)
-	case q.opts.overDelivered(e.deliveries):
+	case q.opts.DeliveryLimit >= 0 && int64(e.deliveries) > q.opts.DeliveryLimit: // as in RabbitMQ's quorum queues
 		q.settle(s, at, DeliveryLimit, fx)
 	default:
 		q.unhold(e)

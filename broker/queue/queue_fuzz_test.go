@@ -122,7 +122,7 @@ func (k *machine) operateAll(op, a, b byte) {
 	case 'O':
 		k.setOptions(readOptions(bytes.NewBuffer([]byte{0, a, b, a, b >> 4})))
 	case 'W':
-		k.walk(k.some(int(a)<<8 | int(b)).Next())
+		k.walk(k.some(int(a)<<8|int(b)) + 1)
 	case 't':
 		k.trim()
 	case 'U':

@@ -109,7 +109,7 @@ func runModel(t *rapid.T, priorities uint8) {
 			s := some(t)
 			k.track(s, k.deadline(s))
 		},
-		"walk":    func(t *rapid.T) { k.walk(some(t).Next()) },
+		"walk":    func(t *rapid.T) { k.walk(some(t) + 1) },
 		"options": func(t *rapid.T) { k.setOptions(drawOptions(t)) },
 		"trim":    func(*rapid.T) { k.trim() },
 		"sweep":   func(*rapid.T) { k.sweep() },

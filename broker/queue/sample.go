@@ -24,7 +24,7 @@ func (q *Queue) Sample(s *Sampling, chunks int, fn func(ahead int, seq Seq, m Me
 		l := &q.byPriority[priority]
 		for s.number = max(s.number, l.first<<pageShift); s.number < l.next; {
 			pg := l.pageOf(s.number)
-			if pg == nil || !pg.anyReady() {
+			if pg == nil || pg.ready == [pageChunks / 64]uint64{} {
 				s.number = (s.number>>pageShift + 1) << pageShift
 				continue
 			}
@@ -64,5 +64,3 @@ func nthBit(w uint64, n int) int {
 	}
 	return bits.TrailingZeros64(w)
 }
-
-func (pg *page) anyReady() bool { return pg.ready != [pageChunks / 64]uint64{} }

@@ -99,7 +99,8 @@ func (o *Options) Check(token, address string, local bool, now time.Time) (Claim
 		name, value, _ := strings.Cut(pair, "=")
 		given[name] = value
 	}
-	if o.Emulator && local && !(signed && o.knows(given["skn"])) {
+	known := slices.ContainsFunc(o.Keys, func(k Key) bool { return k.Name == given["skn"] })
+	if o.Emulator && local && !(signed && known) {
 		return claimNames["manage"], now.Add(emulatorToken), nil
 	}
 	if !signed {
@@ -126,11 +127,6 @@ func (o *Options) Check(token, address string, local bool, now time.Time) (Claim
 		return 0, time.Time{}, errOther
 	}
 	return claims, until, nil
-}
-
-// knows reports whether there is a key of that name.
-func (o *Options) knows(name string) bool {
-	return slices.ContainsFunc(o.Keys, func(k Key) bool { return k.Name == name })
 }
 
 // claims returns those of the key that has signed a token; 0: none has.

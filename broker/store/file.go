@@ -84,10 +84,6 @@ type segmentHeader struct {
 	millis     bool // its records give expiry in Unix ms
 }
 
-// unwritten reports whether a crash came before the whole header was written: the checksum
-// at its end is missing. Such a file counts as one without a header.
-func unwritten(b []byte) bool { return binary.LittleEndian.Uint32(b[60:]) == 0 }
-
 const journalSuffix = ".journal"
 
 func fileName(number uint64) string { return fmt.Sprintf("%010d%s", number, journalSuffix) }

@@ -104,7 +104,7 @@ func (r *recovery) read() ([]RecoveredQueue, error) {
 	var stray error
 	queues := r.index.surviving(func(p Pos) bool {
 		s := r.file(p.segment())
-		if s == nil || s.emptied() {
+		if s == nil || s.ended && s.records == 0 {
 			return false
 		}
 		if !s.hasMessage(p.offset()) {
@@ -182,7 +182,7 @@ func (r *recovery) open(name string, number uint64) error {
 	if _, err := f.ReadAt(start, 0); err != nil {
 		return fmt.Errorf("store: read %s: %w", name, err)
 	}
-	if size < fileHeader || unwritten(start) {
+	if size < fileHeader || binary.LittleEndian.Uint32(start[60:]) == 0 {
 		r.spares[number] = size
 		return nil
 	}

@@ -98,10 +98,6 @@ func (s *scanned) written() int {
 	return n
 }
 
-// emptied reports whether the segment was ended before its first record: all its messages had
-// left their queues (emptyDead).
-func (s *scanned) emptied() bool { return s.ended && s.records == 0 }
-
 // hasMessage reports whether a message record starts at an offset.
 func (s *scanned) hasMessage(at int) bool {
 	if at < fileHeader || at >= s.end {

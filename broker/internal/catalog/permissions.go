@@ -153,7 +153,7 @@ func (a *Accounts) grant(k UserIn) (g *access.Grant, impersonator bool, version 
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	u := a.users[k.User]
-	return a.compiled[k], u != nil && u.Has(access.Impersonator), a.version.Load()
+	return a.compiled[k], u != nil && slices.Contains(u.Tags, access.Impersonator), a.version.Load()
 }
 
 // HasPermissions reports whether a user has any permission in a virtual host.

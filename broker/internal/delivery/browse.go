@@ -125,7 +125,7 @@ func (at *browser) entries(most int) (page []browsedEntry, more bool, err error)
 	if at.want.FromTail {
 		q.core.EachBack(at.last, visit)
 	} else if at.last != 0 {
-		q.core.Each(at.last.Next(), visit)
+		q.core.Each(at.last+1, visit)
 	} else {
 		q.core.Each(0, visit)
 	}

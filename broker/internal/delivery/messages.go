@@ -45,11 +45,6 @@ func (q *messages) Settings() *policy.Settings { return q.settings.Load() }
 // Type is the type of queue that was declared.
 func (q *messages) Type() policy.QueueType { return q.Arguments.Type }
 
-// ConsumerTimeoutMillis is how long its deliveries may stay unacknowledged by the
-// queue's argument or policy (RabbitMQ 3.12: Delivery Acknowledgement Timeout); 0
-// where neither sets it.
-func (q *messages) ConsumerTimeoutMillis() int64 { return q.Settings().TimeoutMillis }
-
 // Label names the queue as RabbitMQ's error texts do.
 func (q *messages) Label() string { return QueueLabel(q.vhost, q.name) }
 

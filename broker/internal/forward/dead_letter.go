@@ -132,7 +132,12 @@ func (t *turn) countDeadLettered(x *letterMove) {
 // sendDeadLetter sends a dead letter to those of its targets that do not have it yet and accept it.
 func (t *turn) sendDeadLetter(x *letterMove, at int, targets []topology.Target, p *amqp.Properties, key, body []byte, oneKey bool) {
 	if targets = x.missingTargets(targets); x.Waits() {
-		if targets = x.accepting(targets); len(targets) == 0 {
+		targets = slices.DeleteFunc(targets, func(t topology.Target) bool {
+			full := t.Queue.Refuses(delivery.Item{Message: x.Settled.Message})
+			x.Refused = x.Refused || full
+			return full
+		})
+		if len(targets) == 0 {
 			return
 		}
 	}

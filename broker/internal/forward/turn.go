@@ -324,16 +324,6 @@ func (t *turn) retain(x *letterMove) {
 	}
 }
 
-// accepting leaves out the targets that would refuse the dead letter now, so that nothing is
-// written for them.
-func (x *letterMove) accepting(targets []topology.Target) []topology.Target {
-	return slices.DeleteFunc(targets, func(t topology.Target) bool {
-		full := t.Queue.Refuses(delivery.Item{Message: x.Settled.Message})
-		x.Refused = x.Refused || full
-		return full
-	})
-}
-
 // missingTargets leaves out the targets that have the dead letter already.
 func (x *letterMove) missingTargets(targets []topology.Target) []topology.Target {
 	has := contained(x.Done, len(targets))

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"go.uber.org/zap"
-
 	"curfew/broker/amqp"
 	"curfew/broker/internal/delivery"
 	"curfew/broker/policy"
@@ -180,11 +178,6 @@ func (q *Queue) erase() (all bool) {
 	vh.registry.env.Timers.Drop(&q.Queue)
 	vh.changedLocked()
 	return vh.guard.deleted
-}
-
-// Fields describe the queue in a log entry.
-func (q *Queue) Fields(err error) []zap.Field {
-	return []zap.Field{zap.String("vhost", q.vh.guard.name), zap.String("queue", q.Name()), zap.Error(err)}
 }
 
 // DeadLettersTo is where the queue's dead letters go. ok is false if it has no dead-letter

@@ -5,6 +5,7 @@ import (
 
 	"curfew/broker/amqp"
 	"curfew/broker/policy"
+	"go.uber.org/zap"
 )
 
 // NameOf is the name of the queue that a client calls name. It differs only for a dead-letter
@@ -78,7 +79,7 @@ func (t *Queues) CompleteSubqueues(queues []*Queue) {
 	for _, q := range queues {
 		if err := q.completeSubqueue(); err != nil {
 			t.vh.registry.log.Error("cannot create the dead-letter queue that a policy asks for; dead letters are parked until the cause is corrected and the policy is set again",
-				q.Fields(err)...)
+				zap.String("vhost", q.vh.guard.name), zap.String("queue", q.Name()), zap.Error(err))
 		}
 	}
 }

@@ -50,7 +50,7 @@ func Timeout(q *broker.Queue, c *Consumer, serverMillis int64) int64 {
 	if c != nil && c.TimeoutMillis > 0 {
 		return c.TimeoutMillis
 	}
-	if t := q.ConsumerTimeoutMillis(); t > 0 {
+	if t := q.Settings().TimeoutMillis; t > 0 {
 		return t
 	}
 	return serverMillis

@@ -94,7 +94,7 @@ func (d *Deliveries) Reply(consumer string, m *broker.Publication) (lost bool) {
 	if d.closed || d.out.DeadLocked() {
 		return false
 	}
-	if !d.out.RoomForReplyLocked() {
+	if d.out.overLocked(replyBacklog) {
 		return true
 	}
 	d.out.ReplyLocked(d.channel, consumer, d.unacked.skip(), m)

@@ -109,9 +109,6 @@ func (o *Outbox) RoomLocked(c *broker.Consumer) bool {
 	return true
 }
 
-// RoomForReplyLocked reports whether a direct reply may be added now.
-func (o *Outbox) RoomForReplyLocked() bool { return !o.overLocked(replyBacklog) }
-
 // overLocked reports whether most octets are waiting, or as many as there is memory for.
 func (o *Outbox) overLocked(most int) bool {
 	return len(o.buf) >= most || o.budgetUsedUp && len(o.buf) >= free
