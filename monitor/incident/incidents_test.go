@@ -153,11 +153,35 @@ func TestManyHoldOneQueue(t *testing.T) {
 		pass(2 * time.Second)
 		require.Len(t, s.List(), 1)
 		require.Contains(t, s.List()[0].Summary, "worker (user ann at b:5000) holds 25 messages, the longest 42 s past its deadline; 1 other client holds 30 more; behind it: ")
-		require.EqualValues(t, 57, s.List()[0].Count)
+		require.EqualValues(t, 55, s.List()[0].Count, "what they hold")
 		s.set(func(now *State) { now.Held = nil })
 		pass(2 * time.Minute)
 		require.Empty(t, s.List())
 		require.Regexp(t, `by worker \(user ann at b:5000\) and 1 other client: \d+ messages, 2 lost$`, s.View().Over[0].Summary)
+	})
+}
+
+// TestAHoldDoesNotGrow with what expires behind it and is dead-lettered; it grows with what is lost.
+func TestAHoldDoesNotGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		behind := func(n int64, action string) {
+			e := missed("orders", n)
+			e.VHost, e.Action = "shop", action
+			s.Record(e)
+			pass(3 * time.Second)
+		}
+		s.set(func(now *State) {
+			now.Forecasts = []deadline.Forecast{stuckAt(orders, 40)}
+			now.Held = []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "h:1", Count: 20, Past: 20, FirstDeadlineAt: time.Now().UnixMilli()}}
+		})
+		pass(4 * time.Second)
+		behind(5000, "dead_lettered")
+		behind(3, "dropped")
+		require.Equal(t, []string{"firing CurfewHeldPastDeadline orders", "firing CurfewHeldPastDeadline orders"}, s.told(), "it began, and became critical")
+		behind(300, "dropped")
+		require.Equal(t, []string{"20", "20", "20"}, []string{s.receiver.got()[0].CommonAnnotations["count"], s.receiver.got()[1].CommonAnnotations["count"], s.receiver.got()[2].CommonAnnotations["count"]})
+		require.Contains(t, s.receiver.got()[2].CommonAnnotations["summary"], "Growing. ")
 	})
 }
 
@@ -743,6 +767,24 @@ func TestKeptOverARestart(t *testing.T) {
 		require.ErrorIs(t, err, ErrNotSaved)
 		require.Empty(t, s.Windows())
 	})
+}
+
+// TestTheCountIsKeptOverARestart: what is lost after a restart is added to what was lost before it.
+func TestTheCountIsKeptOverARestart(t *testing.T) {
+	dir := t.TempDir()
+	for _, run := range []struct {
+		lost int64
+		text string
+	}{{2000, "2,000 messages lost (expired)"}, {10, "2,010 messages lost (expired)"}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := prepare(t, func(o *Options) { o.Dir = dir })
+			s.start(t)
+			s.Record(missed("a", run.lost))
+			pass(9 * time.Second)
+			require.Len(t, s.List(), 1)
+			require.Contains(t, s.List()[0].Summary, run.text)
+		})
+	}
 }
 
 // TestEndThatWasNotSaved: an end that could not be saved is saved later, though nothing else changes, and is told once.

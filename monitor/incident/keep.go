@@ -208,6 +208,7 @@ type kept struct {
 	Open    []keptIncident `json:"open"`
 	Recent  []Incident     `json:"recent"`
 	Windows []Window       `json:"windows"`
+	Tallies []Tally        `json:"tallies"` // of the queues in open incidents
 }
 
 // save writes the file, if there is a folder for it.
@@ -220,7 +221,7 @@ func (a *Incidents) save() error {
 	t := a.tracker
 	t.mu.Lock()
 	now := time.Now().UTC()
-	k := kept{Recent: t.recent, Windows: t.windows}
+	k := kept{Recent: t.recent, Windows: t.windows, Tallies: a.tallies.of(t.view().Queues)}
 	for _, i := range t.all {
 		if i.open {
 			if !i.restored {
@@ -274,6 +275,7 @@ func (a *Incidents) load() error {
 		}
 	}
 	a.tracker.publishLocked()
+	a.tallies.restore(k.Tallies, a.tracker.view().Queues)
 	return nil
 }
 

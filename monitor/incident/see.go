@@ -300,7 +300,7 @@ func seeHeld(s *State) (list []Finding) {
 			}
 			f := of.finding(s)
 			f.Text = f.Who + " held " + printable.Plural(f.Toll, "message") + " past their deadlines"
-			f.Count, f.Toll, f.Late = 0, 0, 0
+			f.Count, f.Toll, f.Late = lost.Count, 0, 0
 			f.add(&lost, "; ")
 			list = append(list, f)
 		}
@@ -308,9 +308,9 @@ func seeHeld(s *State) (list []Finding) {
 	return list
 }
 
-// add adds what expires in the same queue.
+// add adds what expires in the same queue. It is no part of what is held.
 func (f *Finding) add(lost *Finding, how string) {
-	f.Count, f.Toll, f.Text = f.Count+lost.Count, f.Toll+lost.Toll, f.Text+how+lost.Text
+	f.Toll, f.Text = f.Toll+lost.Toll, f.Text+how+lost.Text
 	f.Level, f.Lost, f.Losing = lost.Level, lost.Lost, lost.Losing
 }
 

@@ -16,7 +16,7 @@ const (
 	together = 5
 	// maxOpen is how many of a condition there may be at all.
 	maxOpen = 100
-	// growth is by how much the count of an incident must have grown for another notification.
+	// growth is by how much the size of an incident must have grown for another notification: what it is about now or, if that is more, what is lost.
 	growth = 10
 	// maxRecent is how many incidents that are over are kept.
 	maxRecent = 100
@@ -214,7 +214,8 @@ func (t *tracker) tellLocked(i *incident, now time.Time) []*notice {
 	}
 	quiet := s.Ack != nil || t.maintainedLocked(i, now)
 	s.Quiet = quiet
-	if s.Count < i.rule.Count || i.late < i.rule.lateness || i.restored {
+	size := max(s.Count, s.Lost)
+	if size < i.rule.Count || i.late < i.rule.lateness || i.restored {
 		return nil
 	}
 	var what, entry string
@@ -224,13 +225,13 @@ func (t *tracker) tellLocked(i *incident, now time.Time) []*notice {
 	case i.ToldAt == "":
 	case s.Level.Rank() < i.ToldAt.Rank():
 		what, entry = "worse", "now "+string(s.Level)
-	case s.Count >= growth*max(i.Told, 1):
+	case size >= growth*max(i.Told, 1):
 		what, entry = "grown", "grew: "+s.Summary
 	}
 	if what == "" || quiet {
 		return nil
 	}
-	if i.Told, t.changed = max(i.Told, s.Count), true; what != "grown" {
+	if i.Told, t.changed = max(i.Told, size), true; what != "grown" {
 		i.ToldAt = s.Level
 	}
 	if entry != "" {
