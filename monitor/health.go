@@ -33,9 +33,6 @@ func (s ScheduleState) Says() (which, then string, well bool) {
 	return "Redis is away", "; Curfew itself fires", false
 }
 
-// InRedis reports whether there is a schedule in Redis, whether or not it fires now.
-func (s ScheduleState) InRedis() bool { return s != ScheduleEmbedded && s != ScheduleOfPrimary }
-
 // Health is the state of a monitor at one moment.
 type Health struct {
 	Schedule ScheduleState `json:"schedule"`
@@ -43,7 +40,7 @@ type Health struct {
 	Since time.Time `json:"since"`
 	// Reasons say why the service is degraded, in words for an operator; empty when it is not.
 	Reasons []string `json:"reasons,omitempty"`
-	// Down is why the schedule in Redis is not used; empty: it is, or there is none. It is the first of Reasons.
+	// Down is why the schedule in Redis is not used; empty: it is, there is none, or a start has not brought it up yet. It is the first of Reasons.
 	Down string `json:"-"`
 	// Restarts counts loops that ended and were started again.
 	Restarts uint64 `json:"restarts,omitempty"`

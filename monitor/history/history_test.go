@@ -371,7 +371,8 @@ func TestMarks(t *testing.T) {
 	require.Equal(t, at.Add(-time.Second).UnixMilli(), h.marks.list[2].At, "when it began")
 	h.watch(State{Schedule: "rebuilding"}, at)
 	h.watch(State{Schedule: "up"}, at.Add(time.Second))
-	h.watch(State{}, at)
+	h.watch(State{}, at) // a start: it is not known yet
+	h.watch(State{Schedule: "up"}, at)
 	storm := State{}
 	for i := range 30 {
 		storm.Firing = append(storm.Firing, Alert{Key: fmt.Sprint(i), Text: fmt.Sprint(i), Since: at})

@@ -21,7 +21,8 @@ const (
 
 // State is what the source watches. Whatever is new in it becomes a mark.
 type State struct {
-	// Schedule is "up" while the schedule in Redis fires, anything else while it does not, and "" without a Redis.
+	// Schedule is "up" while the schedule in Redis fires, anything else while it does not, and "" if that is not known: without a Redis, or before a
+	// start has brought it up.
 	Schedule string
 	Since    time.Time // when that began; the zero time: not known
 	Firing   []Alert
@@ -72,7 +73,7 @@ func (h *History) watchScheduleLocked(now *State, at time.Time) {
 		since = now.Since.UnixMilli()
 	}
 	was := h.known.Schedule
-	h.known.Schedule = now.Schedule
+	h.known.Schedule = cmp.Or(now.Schedule, was)
 	switch up, wasUp := now.Schedule == scheduleUp, was == "" || was == scheduleUp; {
 	case now.Schedule == "" || up == wasUp:
 	case up:

@@ -71,7 +71,7 @@ type redisSchedule struct {
 	mu       sync.Mutex
 	state    monitor.ScheduleState
 	since    time.Time
-	reason   string   // why it is not up
+	reason   string   // why it is not up; empty: it is, or nothing has failed since the start
 	reported string   // the last reason that was logged and alerted
 	warnings []string // what Check found
 	skew     time.Duration
@@ -90,7 +90,6 @@ func newRedisSchedule(o Options, due *scheduler.Fair, wakeFire *wakeup) *redisSc
 		writer:    writer{arrived: make(chan struct{}, 1)},
 		state:     monitor.ScheduleDown,
 		since:     time.Now(),
-		reason:    "not connected yet",
 	}
 }
 
@@ -101,16 +100,17 @@ func (r *redisSchedule) current() (monitor.ScheduleState, time.Time) {
 	return r.state, r.since
 }
 
-// troubles says what is wrong, in words.
-func (r *redisSchedule) troubles() (reasons []string) {
+// troubles says what is wrong, in words; first, why it is not up.
+func (r *redisSchedule) troubles() (down string, reasons []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.state != monitor.ScheduleUp {
-		reasons = append(reasons, fmt.Sprintf("redis schedule %s: %s", r.state, printable.Plainly(r.reason)))
+	if r.state != monitor.ScheduleUp && r.reason != "" {
+		down = fmt.Sprintf("redis schedule %s: %s", r.state, printable.Plainly(r.reason))
+		reasons = append(reasons, down)
 	} else if r.distrusted.Load() {
 		reasons = append(reasons, "redis schedule stuck: it let deadlines pass, the index fires")
 	}
-	return append(reasons, r.warnings...)
+	return down, append(reasons, r.warnings...)
 }
 
 func (r *redisSchedule) up() bool {

@@ -77,6 +77,24 @@ func TestRedisAwayFromTheStart(t *testing.T) {
 	})
 }
 
+// TestAStartIsNoOutage: while a start brings Redis up to date, nothing has failed.
+func TestAStartIsNoOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, r := newFakeBroker(t), newFakeRedis()
+		r.Delay(time.Second)
+		b.publish(1, time.Hour)
+		m, _ := start(t, Options{Primary: b.view(), Redis: r})
+		for m.Health().Schedule != monitor.ScheduleUp {
+			require.Empty(t, m.Health().Down)
+			require.Empty(t, m.Health().Reasons)
+			time.Sleep(time.Second)
+		}
+		r.Fail(errRedis)
+		time.Sleep(10 * time.Second)
+		require.NotEmpty(t, m.Health().Down)
+	})
+}
+
 func TestStuckRedis(t *testing.T) {
 	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Scheduler, reg *prometheus.Registry) {
 		first := b.publish(1, time.Second)

@@ -107,11 +107,8 @@ func (m *Scheduler) Health() monitor.Health {
 	}
 	if m.redis != nil {
 		h.Schedule, h.Since = m.redis.current()
-		troubles := m.redis.troubles()
-		if h.Schedule != monitor.ScheduleUp && len(troubles) > 0 {
-			h.Down = troubles[0]
-		}
-		h.Reasons = append(troubles, h.Reasons...)
+		down, troubles := m.redis.troubles()
+		h.Down, h.Reasons = down, append(troubles, h.Reasons...)
 		h.Orphans, h.ClockSkew = m.redis.orphans.Load(), m.redis.clockSkew()
 	}
 	return h

@@ -5,6 +5,7 @@ import (
 
 	"curfew/broker/operate"
 	"curfew/broker/operate/admin"
+	"curfew/monitor"
 	"curfew/monitor/audit"
 	"curfew/monitor/history"
 	"curfew/monitor/incident"
@@ -36,7 +37,7 @@ func (s sampled) Meant(vhost, queue string) bool { return s.n.primary.meant(vhos
 func (s sampled) State() (now history.State) {
 	n := s.n
 	if n.monitor != nil {
-		if health := n.monitor.Health(); health.Schedule.InRedis() {
+		if health := n.monitor.Health(); health.Schedule == monitor.ScheduleUp || health.Down != "" {
 			now.Schedule, now.Since = string(health.Schedule), health.Since
 		}
 	}
