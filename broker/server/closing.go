@@ -40,7 +40,9 @@ func (c *connection) fail(id uint16, err error) error {
 	if c.phase == closing {
 		return nil
 	}
-	c.log.Warn("connection closed", zap.String("reason", e.Text))
+	if e != errShutdown { // which all clients are told
+		c.log.Warn("connection closed", zap.String("reason", e.Text))
+	}
 	sendClose(c, e)
 	c.startClosing()
 	return nil

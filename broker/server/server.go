@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"curfew/broker"
 	"curfew/broker/access"
@@ -59,6 +60,8 @@ const (
 type Server struct {
 	opts Options
 	log  *zap.Logger
+	// refusals logs one connection a second that is refused: clients try again at once, in thousands.
+	refusals *zap.Logger
 
 	accepted, refused atomic.Uint64
 	fullAt            atomic.Int64 // when a connection was last refused because of their number, Unix ns; 0: never
@@ -82,8 +85,10 @@ func New(o Options) *Server {
 	o.MaxConnections = cmp.Or(o.MaxConnections, defaultMaxConnections)
 	o.MaxHandshakes = cmp.Or(o.MaxHandshakes, defaultMaxHandshakes)
 	o.Log = cmp.Or(o.Log, zap.NewNop())
+	log := o.Log.Named("server")
 	return &Server{
-		opts: o, log: o.Log.Named("server"), conns: map[*connection]struct{}{},
+		opts: o, log: log, refusals: log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core { return zapcore.NewSamplerWithOptions(c, time.Second, 1, 0) })),
+		conns:      map[*connection]struct{}{},
 		handshakes: newHandshakes(o.MaxHandshakes, maxPeerHandshakes),
 		logins:     authenticator{Broker: o.Broker, NameFrom: o.NameFrom, Limits: preAuthTables},
 	}
@@ -150,8 +155,7 @@ func (s *Server) start(nc net.Conn) {
 	}
 	s.mu.Unlock()
 	if why != "" {
-		s.refused.Add(1)
-		s.log.Warn("connection refused", zap.Stringer("peer", nc.RemoteAddr()), zap.String("reason", why))
+		s.refusals.Warn("connection refused", zap.Stringer("peer", nc.RemoteAddr()), zap.String("reason", why), zap.Uint64("refused_since_start", s.refused.Add(1)))
 		c.cutOff()
 		return
 	}
@@ -216,6 +220,8 @@ func (s *Server) handOver(c *connection, first []byte) error {
 	return nil
 }
 
+var errShutdown = amqp.NewException(amqp.ConnectionForced, 0, 0, "broker forced connection closure with reason 'shutdown'")
+
 // shutdown asks every client to close, waits, and cuts off those that stay.
 func (s *Server) shutdown() {
 	s.mu.Lock()
@@ -224,8 +230,7 @@ func (s *Server) shutdown() {
 		c.out.StopDeliveries()
 	}
 	for c := range s.conns {
-		c.forceClose(amqp.NewException(amqp.ConnectionForced, 0, 0,
-			"broker forced connection closure with reason 'shutdown'"))
+		c.forceClose(errShutdown)
 	}
 	s.mu.Unlock()
 	ended := make(chan struct{})

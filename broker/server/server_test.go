@@ -10,6 +10,8 @@ import (
 	"github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"curfew/broker/access"
 	"curfew/broker/amqp"
@@ -158,14 +160,19 @@ func TestHeartbeatsKeepAConnectionAndItsAbsenceEndsIt(t *testing.T) {
 }
 
 func TestConnectionLimit(t *testing.T) {
-	run(t, server.Options{MaxConnections: 1}, func(x *site) {
+	core, logged := observer.New(zap.InfoLevel)
+	run(t, server.Options{MaxConnections: 1, Log: zap.New(core)}, func(x *site) {
 		c := x.connect()
-		_, err := x.tryConnect(amqp091.Config{})
-		require.Error(t, err)
+		for range 5 {
+			_, err := x.tryConnect(amqp091.Config{})
+			require.Error(t, err)
+		}
 		require.NoError(t, c.Close())
 		synctest.Wait()
 		x.connect()
 	})
+	require.Equal(t, 1, logged.FilterMessage("connection refused").Len(), "of those in one second")
+	require.Zero(t, logged.FilterMessage("connection closed").Len(), "a stop needs no line for each client")
 }
 
 // The active consumer, the last of its queue, is cancelled, and its connection ends with

@@ -14,6 +14,8 @@ const (
 	// LongHold is how long a queue's lock may be held before that is reported. A step is meant to
 	// take less than a tenth of it.
 	LongHold = 10 * time.Millisecond
+	// loggedHold is how long it is for a log line: shorter ones happen on any busy machine.
+	loggedHold = 200 * time.Millisecond
 	// longHoldsEvery is the least time between two log lines of one broker.
 	longHoldsEvery = time.Second
 )
@@ -45,7 +47,9 @@ func (h *Holds) add(q *messages, operation string, at deadline.Instant, held tim
 		return
 	}
 	x := Held{q.vhost, q.name, operation, held}
-	h.report(x, at)
+	if held >= loggedHold {
+		h.report(x, at)
+	}
 	if h.OnLong != nil {
 		h.OnLong(x)
 	}
