@@ -203,6 +203,9 @@ func (i *incident) show(list []Finding, toll, lost int64) {
 		s.Do = strings.TrimSpace(s.Do + " " + worst.keeping())
 	}
 	s.Command, s.Page = fill(i.of.Command, worst.QueueName, deadline.Shell), fill(i.of.Page, worst.QueueName, url.QueryEscape)
+	if command, is := strings.CutSuffix(i.of.Command, " {queue} --vhost {vhost}"); is && worst.Name != "" {
+		s.Command = deadline.Command(command, []string{worst.Name}, "--vhost", worst.VHost)
+	}
 }
 
 // was is what it was, once it is over.

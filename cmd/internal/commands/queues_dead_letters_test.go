@@ -42,7 +42,7 @@ func TestDeadLetterCommands(t *testing.T) {
 	r.ok("dlq", "filters", "orders.dead", "--save", "night", "--filter", `message_id == "m2" && died > ago("1h")`)
 	assert.Regexp(t, `night +message_id == "m2" && died > ago\("1h"\)`, r.ok("dlq", "filters", "orders.dead"))
 	assert.Equal(t, 2, strings.Count(r.ok("dlq", "search", "orders.dead", "--saved", "night"), "\n"))
-	assert.Contains(t, r.exits(exitFailed, "dlq", "search", "orders.dead", "--saved", "day"), "curfew dlq filters orders.dead lists them")
+	assert.Contains(t, r.exits(exitFailed, "dlq", "search", "orders.dead", "--saved", "day"), "curfew dlq filters orders.dead --vhost / lists them")
 	r.ok("dlq", "filters", "orders.dead", "--delete", "night")
 	r.exits(exitNotFound, "dlq", "filters", "orders.dead", "--delete", "night")
 

@@ -1,10 +1,10 @@
 package node
 
 import (
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"curfew/broker"
@@ -30,8 +30,9 @@ func parkedIn(p *undeliverable) incident.Depth {
 		}
 		if s.Missing && d.Do == "" {
 			dead := s.Queue + ".dead"
-			d.Do = fmt.Sprintf("Declare the dead-letter exchange with the type that its users expect, and bind a queue to it; then replay or purge what is parked. For example: `curfew declare exchange %s --type fanout --vhost %s && "+
-				"curfew queue declare %s --vhost %[2]s && curfew bind %[1]s %[3]s --vhost %[2]s`", deadline.Shell(s.Exchange), deadline.Shell(p.VHost), deadline.Shell(dead))
+			d.Do = "Declare the dead-letter exchange with the type that its users expect, and bind a queue to it; then replay or purge what is parked. For example: `" +
+				deadline.Command("curfew declare exchange", []string{s.Exchange}, "--type", "fanout", "--vhost", p.VHost) + " && " +
+				deadline.Command("curfew queue declare", []string{dead}, "--vhost", p.VHost) + " && " + deadline.Command("curfew bind", []string{s.Exchange, dead}, "--vhost", p.VHost) + "`"
 		}
 		why = append(why, text)
 	}
@@ -50,9 +51,9 @@ func keeping(vh *broker.VHost, q *broker.Queue) string {
 		return "What expires in " + queue + " is lost. It is an exclusive queue: to keep that, its client declares it with x-dead-letter-exchange."
 	}
 	dead := strings.TrimPrefix(name, "amq.") + ".dead" // nobody may declare amq. names
-	at, first, definition, note := " --vhost "+deadline.Shell(vh.Name()), "", policy.Definition{}, ""
+	first, definition, note := "", policy.Definition{}, ""
 	if _, err := vh.Queues.Get(dead); err != nil {
-		first = "curfew queue declare " + deadline.Shell(dead) + at + " && "
+		first = deadline.Command("curfew queue declare", []string{dead}, "--vhost", vh.Name()) + " && "
 	}
 	governing, _, _ := q.Policies()
 	p, governed := vh.Policies.Get(policy.User, governing)
@@ -62,6 +63,7 @@ func keeping(vh *broker.VHost, q *broker.Queue) string {
 		note = ". It repeats what the policy " + printable.Text(governing, "") + " sets, which no longer applies to this queue then."
 	}
 	definition["dead-letter-exchange"], definition["dead-letter-routing-key"] = "", dead
-	return fmt.Sprintf("To keep what expires in %s from now on: `%scurfew policy set %s %s %s --apply-to queues --priority %d%s`%s", queue, first,
-		deadline.Shell("keep-expired-"+name), deadline.Shell("^"+regexp.QuoteMeta(name)+"$"), deadline.Shell(operate.Plain(definition)), p.Priority, at, note)
+	set := deadline.Command("curfew policy set", []string{"keep-expired-" + name, "^" + regexp.QuoteMeta(name) + "$", operate.Plain(definition)},
+		"--apply-to", "queues", "--priority", strconv.FormatInt(p.Priority, 10), "--vhost", vh.Name())
+	return "To keep what expires in " + queue + " from now on: `" + first + set + "`" + note
 }

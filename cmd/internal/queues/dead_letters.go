@@ -88,7 +88,7 @@ func (d *deadLetters) parkedHint(queueName string, g *deadletters.Group) string 
 	if g.Toward == "" {
 		exchange = "the default exchange"
 	}
-	onward := fmt.Sprintf("curfew dlq replay %s --to onward --filter %s", deadline.Shell(queueName)+deadletters.Flag(d.VHost), deadline.Shell(string(g.Filter())))
+	onward := deadline.Command("curfew dlq replay", []string{queueName}, "--vhost", d.VHost, "--to", deadletters.ToOnward, "--filter", string(g.Filter()))
 	switch g.Why {
 	case deadletters.CauseNoExchange:
 		return fmt.Sprintf("%d from %s are parked because exchange %s does not exist. Declare it and bind a queue, then: %s", g.Messages, cli.OrDash(g.Queue), exchange, onward)

@@ -43,7 +43,7 @@ func (f *filterFlags) filter(cmd *cobra.Command, d *deadLetters, queueName strin
 		}
 	}
 	if err == nil {
-		err = fmt.Errorf("no filter %q is saved for queue %q; curfew dlq filters %s lists them", f.saved, queueName, deadline.Shell(queueName)+deadletters.Flag(d.VHost))
+		err = fmt.Errorf("no filter %q is saved for queue %q; %s lists them", f.saved, queueName, deadline.Command("curfew dlq filters", []string{queueName}, "--vhost", d.VHost))
 	}
 	return "", err
 }

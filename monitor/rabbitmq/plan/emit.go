@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"curfew/broker/deadline"
 )
 
 // Formats are those that Emit knows.
@@ -29,24 +31,6 @@ func (s *Setup) Notes() []string { return s.notes }
 
 // object is a JSON object.
 type object = map[string]any
-
-// command quotes words for a shell.
-func command(words ...string) string {
-	for i, word := range words {
-		words[i] = quoted(word)
-	}
-	return strings.Join(words, " ")
-}
-
-func quoted(word string) string {
-	special := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:=", r)
-	}
-	if word != "" && !strings.ContainsFunc(word, special) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
 
 func inline(v any) string {
 	var text strings.Builder
@@ -75,7 +59,7 @@ func (s *Setup) script() string {
 	_ = s.write(&b) // a Builder takes everything
 	b.WriteString("END_OF_DEFINITIONS\nchmod a+r \"$definitions\"\nrabbitmqctl import_definitions \"$definitions\"\nrm \"$definitions\"\n")
 	if s.named("users", nil, s.user) != nil {
-		b.WriteString("rabbitmqctl change_password " + quoted(s.user) + " \"$CURFEW_PASSWORD\"\n")
+		b.WriteString("rabbitmqctl change_password " + deadline.Shell(s.user) + " \"$CURFEW_PASSWORD\"\n")
 	}
 	if len(s.unbind) > 0 {
 		comment("Last of all, remove these bindings (management page, or rabbitmqadmin delete binding):")

@@ -203,10 +203,7 @@ func TestGatewayErrors(t *testing.T) {
 	}
 }
 
-func TestQuoted(t *testing.T) {
-	for word, want := range map[string]string{"a-b": "a-b", "": "''", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "a b": "'a b'"} {
-		require.Equal(t, want, quoted(word))
-	}
+func TestResourceName(t *testing.T) {
 	require.NotEqual(t, resourceName("a.b"), resourceName("a-b"))
 	require.Equal(t, "a-b", resourceName("a-b"))
 	require.Equal(t, `{"a":"<b&c>"}`, inline(object{"a": "<b&c>"}), "as it was typed")

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/queuefacts"
 )
@@ -298,13 +299,16 @@ const InCurfew = "First, where Curfew's command line is: "
 // declare notes how to declare a fanout exchange in Curfew's broker, at its URL, with a queue.
 func (s *Setup) declare(curfew, exchange, queue string, arguments map[string]any) {
 	a, _ := cluster.ParseAddress(curfew) // Setup has checked it
-	of := []string{"--vhost", a.VHost()}
-	words := []string{"curfew", "declare", "queue", queue}
+	of, with := []string{"--vhost", a.VHost()}, []string{}
 	for _, name := range slices.Sorted(maps.Keys(arguments)) {
-		words = append(words, "--arg", name+"="+inline(arguments[name]))
+		with = append(with, "--arg", name+"="+inline(arguments[name]))
 	}
-	for _, one := range [][]string{words, {"curfew", "declare", "exchange", exchange, "--type", "fanout"}, {"curfew", "bind", exchange, queue}} {
-		s.note("%s%s", InCurfew, command(append(one, of...)...))
+	for _, one := range []string{
+		deadline.Command("curfew declare queue", []string{queue}, append(with, of...)...),
+		deadline.Command("curfew declare exchange", []string{exchange}, append([]string{"--type", "fanout"}, of...)...),
+		deadline.Command("curfew bind", []string{exchange, queue}, of...),
+	} {
+		s.note("%s%s", InCurfew, one)
 	}
 }
 
