@@ -94,6 +94,10 @@ func TestChangedPolicyIsTold(t *testing.T) {
 	r := startRunning(t)
 	r.ok("policy", "set", "short", "^a", `{"max-length": 5}`, "--apply-to", "queues")
 	r.ok("policy", "set", "short", "^b", `{"max-length": 5}`, "--priority", "3")
+	r.ok("vhost", "add", "shop")
+	r.ok("declare", "queue", "old", "--vhost", "shop")
+	r.ok("delete", "queue", "old", "--vhost", "shop")
+	r.ok("user", "permissions", "set", "guest", ".*", ".*", ".*", "--vhost", "shop")
 	var past struct {
 		Marks []struct {
 			Text string `json:"text"`
@@ -107,7 +111,8 @@ func TestChangedPolicyIsTold(t *testing.T) {
 			told = append(told, m.Text)
 		}
 		all := strings.Join(told, "\n")
-		return strings.Contains(all, "policy set by guest: short (max-length 5)") &&
+		return strings.Contains(all, "policy set by guest: short (max-length 5)") && strings.Contains(all, "virtual host set by guest: shop\nqueue deleted by guest: old (vhost shop)") &&
+			strings.Contains(all, "permission set by guest: guest (vhost shop)") &&
 			strings.Contains(all, `policy set by guest: short (apply-to "queues" → "all", pattern "^a" → "^b", priority 0 → 3)`)
 	}, time.Minute, 100*time.Millisecond)
 }

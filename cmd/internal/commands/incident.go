@@ -164,6 +164,7 @@ func incidentListCommand(a *cli.API) *cobra.Command {
 				list = slices.Concat(list, all.Over)
 			}
 			var rows [][]string
+			_, full := cmd.OutOrStdout().(*cli.Screen)
 			for _, i := range list {
 				what, worst := i.Summary, incident.Affected{}
 				if i.Ack != nil {
@@ -172,13 +173,17 @@ func incidentListCommand(a *cli.API) *cobra.Command {
 				if len(i.Worst) > 0 {
 					worst = i.Worst[0]
 				}
+				queue := incident.QueueName{VHost: worst.VHost, Name: worst.Queue}.String() + ": "
+				if condition, text, is := strings.Cut(what, ": "+queue); is && full { // which shows the beginning
+					what = queue + text + ". " + condition
+				}
 				rows = append(rows, []string{i.ID, levelOf(&i), a.Time(i.Since), what, worst.VHost, worst.Queue, i.Command, i.Summary + ". " + i.Do})
 			}
 			for _, w := range all.Windows {
 				rows = append(rows, []string{w.ID, "maintenance", a.Time(w.From), "until " + w.Until.UTC().Format("2006-01-02T15:04:05Z") + ": " + describe(&w), "", "", "", ""})
 			}
 			err := a.Print(cmd.OutOrStdout(), all, []string{"ID!", "LEVEL!", "SINCE", "WHAT=", "VHOST~", "QUEUE~", "SEE~", "ABOUT~"}, rows)
-			if _, full := cmd.OutOrStdout().(*cli.Screen); !full && !a.JSON() && len(all.Incidents) > 0 {
+			if !full && !a.JSON() && len(all.Incidents) > 0 {
 				fmt.Fprintln(cmd.ErrOrStderr(), "curfew incident show says what to do about each")
 			}
 			return err

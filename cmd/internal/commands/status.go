@@ -33,7 +33,7 @@ func statusCommand() *cobra.Command {
 		}
 		again, err := cmd.Flags().GetBool("watch")
 		if s.Health != "ok" && err == nil && !again {
-			return cli.Unhealthy(errors.New(s.Health + ": " + reasons(s.Reasons, cli.OnTerminal(cmd.OutOrStdout()))))
+			return cli.Unhealthy(errors.New(s.Health + ": " + reasons(&s, cli.OnTerminal(cmd.OutOrStdout()))))
 		}
 		return nil
 	}
@@ -48,19 +48,30 @@ func narrow(version string) string {
 	return version[strings.LastIndexByte(version[:len(version)-len("+dirty")], '-')+1:]
 }
 
-// reasons are all of them, or how many there are if somebody has just read them above.
-func reasons(list []string, isRead bool) string {
-	if isRead && len(list) > 0 {
-		return english.Plural(len(list), "reason", "") + " above"
+// mostReasons is how many incidents the status has.
+const mostReasons = 3
+
+// reasons are the first incidents, or only how many there are if somebody has just read them above.
+func reasons(s *node.Status, isRead bool) string {
+	open := s.Incidents.Critical + s.Incidents.Warning
+	if isRead && open > 0 {
+		return english.Plural(open, "incident", "") + ", the worst above"
 	}
-	return strings.Join(list, "; ")
+	text := strings.Join(s.Reasons[:min(len(s.Reasons), mostReasons)], "; ")
+	if more := open - mostReasons; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
 }
 
 func statusRows(s *node.Status) [][]string {
 	rows := [][]string{}
 	add := func(what string, value ...any) { rows = append(rows, []string{what, fmt.Sprint(value...)}) }
-	for _, r := range s.Reasons {
+	for _, r := range s.Reasons[:min(len(s.Reasons), mostReasons)] {
 		add("!", r)
+	}
+	if more := s.Incidents.Critical + s.Incidents.Warning - mostReasons; more > 0 {
+		add("!", "and ", more, " more: curfew incident ls")
 	}
 	if len(s.Reasons) > 0 {
 		add("", "each is over a minute after its cause is gone at the latest; curfew incident show says what to do")

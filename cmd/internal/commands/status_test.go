@@ -81,6 +81,16 @@ func TestStatusSaysWhyNothingExpires(t *testing.T) {
 	assert.Contains(t, startRunning(t, "MONITOR=false").ok("status"), "monitor off")
 }
 
+// TestStatusOfMany: the worst incidents and how many more there are, on one screen.
+func TestStatusOfMany(t *testing.T) {
+	s := &node.Status{Health: "critical", Reasons: []string{"a", "b", "c", "d", "21 more incidents: see curfew incident ls"}}
+	s.Incidents.Critical, s.Incidents.Warning, s.Incidents.Info = 20, 5, 3
+	rows := statusRows(s)
+	require.Equal(t, [][]string{{"!", "a"}, {"!", "b"}, {"!", "c"}, {"!", "and 22 more: curfew incident ls"}}, rows[:4])
+	require.Equal(t, "25 incidents, the worst above", reasons(s, true))
+	require.Equal(t, "a; b; c; and 22 more", reasons(s, false))
+}
+
 // TestStatusOfADegradedOne: the Redis of the schedule does not answer.
 func TestStatusOfADegradedOne(t *testing.T) {
 	r := startRunning(t, "REDIS_URL=redis://"+testenv.FreeAddr())

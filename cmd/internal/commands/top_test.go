@@ -84,6 +84,7 @@ func TestTop(t *testing.T) {
 		require.LessOrEqual(t, ansi.StringWidth(strings.TrimSuffix(line, "\n")), 80)
 	}
 	require.Equal(t, 24, strings.Count(first, "\n")+1)
+	s.shows("orders (vhost /): 3 messages expired")
 	s.press("G")
 	require.Regexp(t, `VHOST +QUEUE +PURPOSE +READY +UNACKED +AT RISK +LOST +TO DLQ`, s.shows("queue-of-service-29"))
 	s.press("/dead\r")
@@ -111,14 +112,4 @@ func TestTopNeedsATerminal(t *testing.T) {
 	code, _, errOut := runCommand(t, "top")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, errOut, "curfew status --watch")
-}
-
-// TestReasonsAreWrapped: a reason takes two lines, so that a terminal of 80 columns has the queue, how many and who.
-func TestReasonsAreWrapped(t *testing.T) {
-	reason := "!                Messages expire unconsumed: orders.payment.captures.eu-central (vhost /): 6 messages lost (expired); billing-worker (user app, 10.0.0.5) left 14 min ago"
-	lines := wrapped(reason, 80)
-	require.Len(t, lines, 2)
-	require.Equal(t, "! Messages expire unconsumed: orders.payment.captures.eu-central (vhost /): 6", lines[0])
-	require.Contains(t, lines[1][:78], "billing-worker (user app, 10.0.0.5) left 14 min")
-	require.Equal(t, []string{"! short"}, wrapped("!                short", 80))
 }

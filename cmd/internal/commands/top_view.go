@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"fmt"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -16,9 +15,6 @@ const (
 	inverse = "\x1b[7m"
 	red     = "\x1b[31m"
 	reset   = "\x1b[0m"
-
-	// mostReasons is how many lines the verdict's reasons take at most.
-	mostReasons = 3
 )
 
 // View implements tea.Model: the verdict, the place, and the keys.
@@ -42,37 +38,13 @@ func (m *model) View() tea.View {
 	return v
 }
 
-// pinned is the verdict with its first reasons, and why the last look failed.
+// pinned is the verdict, and why the last look failed. The incidents are the first list.
 func (m *model) pinned() (lines []string) {
-	reasons := 0
-	for i := range m.verdict {
-		l := &m.verdict[i]
-		if reason := l.Row != nil && strings.HasPrefix(ansi.Strip(l.Text), "!"); reason {
-			if reasons++; reasons <= mostReasons {
-				lines = append(lines, wrapped(l.Text, m.width)...)
-			}
-			continue
-		} else if i > 0 {
-			continue
-		}
-		lines = append(lines, l.Text)
-	}
-	if more := reasons - mostReasons; more > 0 {
-		lines = append(lines, fmt.Sprintf("!  and %d more (curfew status)", more))
+	if len(m.verdict) > 0 {
+		lines = append(lines, m.verdict[0].Text)
 	}
 	if m.problem != "" {
 		lines = append(lines, red+printable.Text(m.problem, "")+reset)
-	}
-	return lines
-}
-
-// wrapped are the lines of a reason, at most two: the second is cut.
-func wrapped(text string, width int) []string {
-	mark, reason, _ := strings.Cut(text, " ")
-	first, rest, more := strings.Cut(ansi.Wordwrap(strings.TrimSpace(reason), max(width-2, 1), ""), "\n")
-	lines := []string{mark + " " + first}
-	if more {
-		lines = append(lines, "  "+strings.ReplaceAll(rest, "\n", " "))
 	}
 	return lines
 }
