@@ -166,7 +166,7 @@ func SignsOf(b *Broker) Signs {
 	s := Signs{
 		LettersWaiting: int(max(b.env.Waiting.Load(), 0)), LettersDropped: b.env.Counters.DeadLettersLost.Load(), PoliciesNotInForce: b.policiesNotInForce(),
 	}
-	if free := b.Alarm.DiskFree(); free >= 0 {
+	if free, _ := b.Alarm.Disk(); free >= 0 {
 		s.DiskFree, s.DiskLimit = free, b.opts.DiskFreeLimit
 	}
 	return s

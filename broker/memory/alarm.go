@@ -192,23 +192,21 @@ func (a *Alarm) memoryIs(low bool) {
 	}
 }
 
-// DiskFree is how much is free where messages are kept, in bytes; -1: they are in memory only, or that is not known.
-func (a *Alarm) DiskFree() int64 {
+// Disk is how much is free where messages are kept, and how much is to be, in bytes; free is -1 if they are in memory only, or that is not known.
+func (a *Alarm) Disk() (free, limit int64) {
 	if a.opts.Dir != "" {
-		if free, _, err := a.opts.DiskSpace(a.opts.Dir); err == nil {
-			return free
+		if free, all, err := a.opts.DiskSpace(a.opts.Dir); err == nil {
+			return free, min(a.opts.DiskFreeLimit, all/diskShare)
 		}
 	}
-	return -1
+	return -1, 0
 }
 
 func (a *Alarm) checkDisk() {
-	if a.opts.DiskFreeLimit == 0 || a.opts.Dir == "" {
+	if a.opts.DiskFreeLimit == 0 {
 		return
 	}
-	free, all, err := a.opts.DiskSpace(a.opts.Dir)
-	if err != nil {
-		return // the store finds out when it writes
+	if free, limit := a.Disk(); free >= 0 { // otherwise the store finds out when it writes
+		a.set(&a.low, free < limit)
 	}
-	a.set(&a.low, free < min(a.opts.DiskFreeLimit, all/diskShare))
 }

@@ -2,10 +2,13 @@ package node
 
 import (
 	"cmp"
+	"fmt"
 	"net"
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/dustin/go-humanize"
 
 	"curfew/broker"
 	"curfew/broker/deadline"
@@ -70,7 +73,7 @@ func (n *Node) lookAtMonitor(s *incident.State) {
 // look implements primary.
 func (o *ownBroker) look(s *incident.State) {
 	b, l := o.broker, &o.n.looker
-	s.Blocked = b.Alarm.Last()
+	s.Blocked = blocked(b, o.n.settings.DataDir)
 	s.DiskSilent, s.Unsaved, s.Recovered, s.ClockAhead = b.DiskSilent(), b.Unsaved(), b.Adopted(), b.ClockOffset()
 	signs := broker.SignsOf(b)
 	s.Letters, s.IdlePolicies = signs.LettersWaiting, signs.PoliciesNotInForce
@@ -85,6 +88,32 @@ func (o *ownBroker) look(s *incident.State) {
 		s.Refusals = append(s.Refusals, incident.Refusal{What: "AMQP", Most: most})
 	}
 	s.Purposes = l.purposes(b, s)
+}
+
+// blocked says why publishers wait: how much there is of what, where that is set, and which queue has most; "": they do not.
+func blocked(b *broker.Broker, dir string) string {
+	why := b.Alarm.Last()
+	if why == "" {
+		return ""
+	}
+	if memory, _ := b.Alarm.Low(); memory {
+		why += fmt.Sprintf("; %s are in use, of %s (CURFEW_MEMORY_LIMIT)", humanize.IBytes(uint64(b.Alarm.MemoryInUse())), humanize.IBytes(uint64(b.Alarm.MemoryLimit())))
+	}
+	if free, limit := b.Alarm.Disk(); free >= 0 && free < limit {
+		why += fmt.Sprintf("; %s are free in %s, and publishers wait below %s (CURFEW_DISK_FREE_LIMIT)", humanize.IBytes(uint64(free)), dir, humanize.IBytes(uint64(limit)))
+	}
+	fullest, most := incident.QueueName{}, int64(0)
+	for _, vh := range b.VHosts() {
+		for _, q := range vh.Queues.List() {
+			if s := q.State(); s.ReadyBytes+s.UnackedBytes > most {
+				fullest, most = incident.QueueName{VHost: vh.Name(), Name: q.Name()}, s.ReadyBytes+s.UnackedBytes
+			}
+		}
+	}
+	if most > 0 {
+		why += "; the queue " + fullest.String() + " has " + humanize.IBytes(uint64(most)) + ", more than any other"
+	}
+	return why
 }
 
 // holders are the clients whose consumers hold messages of a queue past their deadlines now, and those of the stuck queues that hold any.

@@ -16,6 +16,7 @@ import (
 	"curfew/broker/deadline"
 	"curfew/broker/policy"
 	"curfew/broker/queue"
+	"curfew/broker/store"
 	"curfew/cmd/internal/settings"
 	"curfew/integration/testenv"
 	"curfew/monitor/incident"
@@ -54,6 +55,30 @@ func ceilings(tb testing.TB, queues, bindings int) (*broker.Broker, *incident.St
 		s.Forecasts = append(s.Forecasts, deadline.Forecast{VHost: "/", Queue: name, AtRisk: 10, NearlyDue: true})
 	}
 	return b, s
+}
+
+// TestBlockedByWhat: how much is free where, which setting says what is too little, and which queue has most.
+func TestBlockedByWhat(t *testing.T) {
+	dir, free := t.TempDir(), atomic.Int64{}
+	free.Store(1 << 30)
+	b, err := broker.New(broker.Options{
+		Store: store.Options{Dir: dir}, DiskFreeLimit: 50 << 20, DiskSpace: func(string) (int64, int64, error) { return free.Load(), 2 << 30, nil },
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	vh, _ := b.VHost("/")
+	p := vh.OwnPublisher()
+	for name, bytes := range map[string]int{"small": 10, "large": 2048} {
+		_, err = vh.Queues.Declare(nil, name, broker.QueueDeclare{})
+		require.NoError(t, err)
+		_, err = p.Add(&broker.Publication{RoutingKey: []byte(name), Properties: new(amqp.Properties).Append(nil), Body: make([]byte, bytes)})
+		require.NoError(t, err)
+	}
+	p.Flush(nil)
+	require.Empty(t, blocked(b, dir))
+	free.Store(12 << 20)
+	want := "low on disk; 12 MiB are free in " + dir + ", and publishers wait below 50 MiB (CURFEW_DISK_FREE_LIMIT); the queue large (vhost /) has 2.0 KiB, more than any other"
+	require.Eventually(t, func() bool { return blocked(b, dir) == want }, 10*time.Second, 20*time.Millisecond, blocked(b, dir))
 }
 
 // TestLookAtTheCeilings: a look takes less than 50 ms of a processor.
