@@ -36,7 +36,7 @@ type Answer struct {
 // Point n begins at from + n × step, in Unix seconds. depth and at_risk are the most in that time; published, delivered, expired and, of
 // these, meant and late count the messages of that time; lateness_p99_ms is how late 99 in 100 of the expired messages were, in its worst second. null is a point of
 // which nothing is known. Beside a RabbitMQ there is no published and no delivered. A mark's kind is started, alert, alert_over, redis_lost,
-// redis_back, policy, consumers_gone, consumers_back or deploy; page is the path of the dashboard's page about it. With ?marks= and the marks_version of an earlier answer for the same span and queue, marks are
+// redis_back, policy, change, consumers_gone, consumers_back or deploy; page is the path of the dashboard's page about it. With ?marks= and the marks_version of an earlier answer for the same span and queue, marks are
 // left out unless there are new ones since. The interval that has not ended is left out. 400 means a wrong parameter, 404 a queue without a history.
 func (h *History) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -21,6 +21,7 @@ const (
 	ScheduleLost  Kind = "redis_lost"     // Redis does not answer, or is behind
 	ScheduleBack  Kind = "redis_back"     // it does again
 	PolicyChanged Kind = "policy"         // a policy was set or removed, or definitions were imported
+	Changed       Kind = "change"         // a user changed something else: a virtual host, a user, a permission, or deleted a queue or an exchange
 	ConsumersGone Kind = "consumers_gone" // at least half of a queue's consumers left
 	ConsumersBack Kind = "consumers_back" // a queue has consumers again, or its first
 	Deployed      Kind = "deploy"         // an application connected with a version that is new
@@ -37,7 +38,7 @@ const (
 // Mark is something that happened once.
 type Mark struct {
 	At    int64  `json:"at"`   // Unix ms
-	Kind  Kind   `json:"kind"` // started, alert, alert_over, redis_lost, redis_back, policy, consumers_gone, consumers_back or deploy
+	Kind  Kind   `json:"kind"` // started, alert, alert_over, redis_lost, redis_back, policy, change, consumers_gone, consumers_back or deploy
 	Text  string `json:"text"`
 	VHost string `json:"vhost,omitempty"` // "": it is not about a virtual host
 	Queue string `json:"queue,omitempty"` // "": it is not about one queue
@@ -134,6 +135,8 @@ func (m *Mark) page() string {
 		return "/incidents"
 	case PolicyChanged:
 		return "/policies"
+	case Changed:
+		return "/audit?reason=changed"
 	case ConsumersGone, ConsumersBack:
 		if m.Queue != "" {
 			return "/queue?" + url.Values{"vhost": {m.VHost}, "name": {m.Queue}}.Encode()

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"path/filepath"
 
 	"curfew/broker/operate"
@@ -57,23 +58,37 @@ func (s sampled) State() (now history.State) {
 	return now
 }
 
-// policyChanges are the operations that may change which policies are in force.
-var policyChanges = map[operate.Operation]string{
+// marked are the operations that are marks in the history: one of them is often why everything is different since.
+var marked = map[operate.Operation]string{
 	admin.Policies.Set.Name: "policy set", admin.Policies.Clear.Name: "policy removed",
 	admin.OperatorPolicies.Set.Name: "operator policy set", admin.OperatorPolicies.Clear.Name: "operator policy removed",
 	operate.ImportDefinitions: "definitions imported",
+	operate.DeleteQueue:       "queue deleted", admin.DeleteExchange.Name: "exchange deleted",
+	admin.MakeVHost.Name: "virtual host set", admin.DeleteVHost.Name: "virtual host deleted",
+	admin.SetUser.Name: "user set", admin.SetUserTags.Name: "tags of a user set", admin.DeleteUser.Name: "user deleted",
+	admin.SetPermission.Name: "permission set", admin.ClearPermission.Name: "permission removed",
 }
 
-// changed records what users do in the audit, and marks changes of policies in the history.
+// changed records what users do in the audit, and marks in the history what else may change with it.
 func (n *Node) changed(c operate.Change) {
 	if n.audit != nil {
 		n.audit.Did(audit.Change{Operation: string(c.Operation), User: c.By.Name, Face: string(c.By.Face), Result: c.Result, Detail: c.Detail}, c.At.VHost, c.At.Name)
 	}
-	if text, ok := policyChanges[c.Operation]; ok && c.Result == "done" {
+	if text, ok := marked[c.Operation]; ok && c.Result == "done" {
 		text += " by " + c.By.Name
-		if which := admin.ChangedPolicy(c); which != "" {
+		kind, which := history.PolicyChanged, admin.ChangedPolicy(c)
+		if which == "" && c.Operation != operate.ImportDefinitions {
+			user, _ := c.Values["name"].(string)
+			exchange, _ := c.Values["exchange"].(string)
+			kind, which = history.Changed, cmp.Or(c.At.Name, user, exchange)
+			if which != "" && c.At.VHost != "" {
+				which += " (vhost " + c.At.VHost + ")"
+			}
+			which = cmp.Or(which, c.At.VHost)
+		}
+		if which != "" {
 			text += ": " + which
 		}
-		n.history.AddNow(history.Mark{Kind: history.PolicyChanged, Text: text, VHost: c.At.VHost})
+		n.history.AddNow(history.Mark{Kind: kind, Text: text, VHost: c.At.VHost, Queue: c.At.Name})
 	}
 }

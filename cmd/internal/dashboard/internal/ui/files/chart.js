@@ -13,7 +13,7 @@
     lateness: [["lateness_p99_ms", "p99", "--warn", true]],
   };
   const marks = { alert: "--bad", alert_over: "--good", redis_lost: "--bad", redis_back: "--good", started: "--faint", policy: "--accent",
-    consumers_gone: "--warn", consumers_back: "--good", deploy: "--accent" };
+    change: "--accent", consumers_gone: "--warn", consumers_back: "--good", deploy: "--accent" };
   const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 2 });
   const exact = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
   const times = document.getElementById("times");
