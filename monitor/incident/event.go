@@ -146,24 +146,14 @@ func (t *tallies) going(now time.Time, mended func(*Tally) bool, incidents map[Q
 	return list
 }
 
-// of are those of expiries in queues with incidents.
-func (t *tallies) of(incidents map[QueueName]Concern) (list []Tally) {
+// expiries are those of messages that expired.
+func (t *tallies) expiries() (list []Tally) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for k, of := range t.all {
-		if _, is := incidents[QueueName{k.vhost, k.queue}]; is && k.kind == Expired {
+	for _, of := range t.all {
+		if of.Kind == Expired {
 			list = append(list, *of)
 		}
 	}
 	return list
-}
-
-// restore takes those of an earlier run over, in case more follows while their incidents are open.
-func (t *tallies) restore(list []Tally, incidents map[QueueName]Concern) {
-	for _, of := range list {
-		if open, is := incidents[QueueName{of.VHost, of.Queue}]; is {
-			of.in, of.Losing = open.In.ID, time.Time{}
-			t.all[tallyKey{of.Kind, of.VHost, of.Queue}] = &of
-		}
-	}
 }

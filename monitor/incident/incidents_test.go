@@ -154,6 +154,7 @@ func TestManyHoldOneQueue(t *testing.T) {
 		require.Len(t, s.List(), 1)
 		require.Contains(t, s.List()[0].Summary, "worker (user ann at b:5000) holds 25 messages, the longest 42 s past its deadline; 1 other client holds 30 more; behind it: ")
 		require.EqualValues(t, 55, s.List()[0].Count, "what they hold")
+		require.Contains(t, s.List()[0].Do, "`curfew connections close worker`")
 		s.set(func(now *State) { now.Held = nil })
 		pass(2 * time.Minute)
 		require.Empty(t, s.List())

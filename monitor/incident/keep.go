@@ -208,7 +208,7 @@ type kept struct {
 	Open    []keptIncident `json:"open"`
 	Recent  []Incident     `json:"recent"`
 	Windows []Window       `json:"windows"`
-	Tallies []Tally        `json:"tallies"` // of the queues in open incidents
+	Tallies []Tally        `json:"tallies"` // so that the number of messages in an open incident goes on
 }
 
 // save writes the file, if there is a folder for it.
@@ -221,7 +221,7 @@ func (a *Incidents) save() error {
 	t := a.tracker
 	t.mu.Lock()
 	now := time.Now().UTC()
-	k := kept{Recent: t.recent, Windows: t.windows, Tallies: a.tallies.of(t.view().Queues)}
+	k := kept{Recent: t.recent, Windows: t.windows, Tallies: a.tallies.expiries()}
 	for _, i := range t.all {
 		if i.open {
 			if !i.restored {
@@ -275,7 +275,9 @@ func (a *Incidents) load() error {
 		}
 	}
 	a.tracker.publishLocked()
-	a.tallies.restore(k.Tallies, a.tracker.view().Queues)
+	for _, of := range k.Tallies {
+		a.tallies.all[tallyKey{of.Kind, of.VHost, of.Queue}] = &of
+	}
 	return nil
 }
 

@@ -262,6 +262,7 @@ func (h *PastDeadline) finding(s *State) Finding {
 		Count: int64(h.Count + h.othersCount), Toll: int64(h.Past + h.othersPast), FirstAt: h.FirstDeadlineAt,
 	}
 	f.Who = fmt.Sprintf("%s (user %s at %s)", name(h.Connection), name(h.User), h.Address)
+	f.Do = "See what the consumer is doing, or close its connection: `" + printable.Command("curfew connections close", []string{h.Connection}) + "`. What it gives back then expires."
 	f.Text = f.Who + " holds " + printable.Plural(int64(h.Count), "message")
 	if h.Past > 0 {
 		f.Late = s.Now.Sub(time.UnixMilli(h.FirstDeadlineAt)).Truncate(time.Second)
@@ -300,7 +301,7 @@ func seeHeld(s *State) (list []Finding) {
 			}
 			f := of.finding(s)
 			f.Text = f.Who + " held " + printable.Plural(f.Toll, "message") + " past their deadlines"
-			f.Count, f.Toll, f.Late = lost.Count, 0, 0
+			f.Count, f.Toll, f.Late, f.Do = lost.Count, 0, 0, ""
 			f.add(&lost, "; ")
 			list = append(list, f)
 		}

@@ -77,22 +77,25 @@ func (d *Dashboard) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case operate.Refused(err):
 		d.Fail(w, r, http.StatusForbidden, "This user lacks the permission to do that with the queue. Ask for it, or log in as another user.")
 	case operate.Gone(err):
-		d.Fail(w, r, http.StatusNotFound, gone(r.FormValue("name"), r.FormValue("vhost")))
+		d.Fail(w, r, http.StatusNotFound, gone(r))
 	default:
 		d.Fail(w, r, http.StatusBadRequest, err.Error())
 	}
 }
 
 // gone says that what a page was asked for is not there.
-func gone(name, vhost string) string {
-	what := "It"
+func gone(r *http.Request) string {
+	what, name, vhost := "It", r.FormValue("name"), r.FormValue("vhost")
 	switch {
 	case name != "" && vhost != "":
 		what = fmt.Sprintf("%q of the virtual host %q", name, vhost)
 	case name != "":
 		what = fmt.Sprintf("%q", name)
 	}
-	return what + " no longer exists, or it has changed. Reload the page, or choose another one from the list in the menu."
+	if r.Method == http.MethodGet && r.FormValue("seq") == "" {
+		return what + " no longer exists, or never did."
+	}
+	return what + " no longer exists, or it has changed. Reload the page."
 }
 
 // sentence is the text of an error with a capital letter and a full stop.
@@ -149,7 +152,11 @@ func (d *Dashboard) Fail(w http.ResponseWriter, r *http.Request, status int, tex
 	if err != nil {
 		v = ui.Visitor{}
 	}
-	d.Show(w, r, status, v, "/failed", failure{status, text})
+	above := d.pages["/"]
+	if asked := d.pages[r.URL.Path]; asked != nil && d.pages[asked.Tab] != nil {
+		above = d.pages[asked.Tab]
+	}
+	d.Show(w, r, status, v, "/failed", failure{status, text, above})
 }
 
 // Show answers with the page at path, which shows content.
@@ -171,6 +178,7 @@ func (sessionOver) Draw(*ui.Info) ui.Drawing {
 type failure struct {
 	status int // HTTP
 	text   string
+	above  *page // the one above what was asked for
 }
 
 func (f failure) Draw(*ui.Info) ui.Drawing {
@@ -178,5 +186,5 @@ func (f failure) Draw(*ui.Info) ui.Drawing {
 	return ui.Drawing{Live: h.Section(h.Class("card empty"), h.Role("alert"),
 		h.H1(g.Text(cmp.Or(heading, "Something went wrong"))),
 		h.P(ui.Name(f.text)),
-		h.P(ui.Link("/", g.Text("Back to the overview"))))}
+		h.P(ui.Link(f.above.Tab, g.Text("Back to: "+f.above.Title))))}
 }

@@ -87,7 +87,9 @@ func TestAddressesSayOnlyWhatIsKnown(t *testing.T) {
 	s := newSite(t).logIn("root")
 	require.Contains(t, s.get("/incidents?said=window_ended").body, "Maintenance ended.")
 	require.NotContains(t, s.get("/incidents?said=free+text").body, `class="done"`)
-	require.Contains(t, s.get("/queue?vhost=/&name=away").body, "&#34;away&#34; of the virtual host &#34;/&#34; no longer exists")
+	away := s.get("/queue?vhost=/&name=away").body
+	require.Contains(t, away, "&#34;away&#34; of the virtual host &#34;/&#34; no longer exists, or never did.")
+	require.Contains(t, away, `<a href="/queues">Back to: Queues</a>`)
 }
 
 // TestLostInTheLastHour is told where an expiry is a loss, and sorts.

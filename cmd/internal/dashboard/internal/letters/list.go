@@ -218,12 +218,16 @@ func (p *listPage) Draw(s *ui.Info) ui.Drawing {
 }
 
 func (p *listPage) groups() g.Node {
-	var aside g.Node
-	if p.Partly {
-		aside = h.Span(ui.Faint("the newest "+ui.Plural(p.Counted, "message")+" "), ui.Link(ui.With(listPath, p.At, "count", "all"), g.Text("Count all")))
-	}
-	return ui.Card("groups", "By cause", aside, ui.Table(
+	return ui.Card("groups", "By cause", p.counted(), ui.Table(
 		[]string{"Reason", "In queue", "Published to", "#Messages", "", "Oldest", "Newest"}, g.Map(p.Groups, group.draw)))
+}
+
+// counted shows which messages the groups are of, if that is not all of them.
+func (p *listPage) counted() g.Node {
+	if !p.Partly {
+		return nil
+	}
+	return h.Span(ui.Faint("of the newest "+ui.Plural(p.Counted, "message")+" "), ui.Link(ui.With(listPath, p.At, "count", "all"), g.Text("Count all")))
 }
 
 func (l group) draw() g.Node {
@@ -248,7 +252,7 @@ func (p *listPage) parked(s *ui.Info) g.Node {
 	if len(rows) == 0 {
 		return nil
 	}
-	return ui.Card("parked", "Why they are parked here", nil, h.Ul(h.Class("causes"), rows))
+	return ui.Card("parked", "Why they are parked here", p.counted(), h.Ul(h.Class("causes"), rows))
 }
 
 func (p *listPage) cause(s *ui.Info, one *group) g.Node {
