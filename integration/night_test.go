@@ -123,7 +123,7 @@ func TestNight(t *testing.T) {
 	eventually(t, startLimit, "the deadlines to pass", func() bool {
 		return slices.ContainsFunc(n.standing(), func(i standing) bool { return strings.HasSuffix(i.Summary, "; behind it: 30 messages lost (expired)") })
 	})
-	n.agree("critical", "dead_letter_unroutable 30", "held_past_deadline 40")
+	n.agree("critical", "dead_letter_unroutable 30", "held_past_deadline 10")
 	for range 10 {
 		d := received(n.t, held)
 		check(t, d.Ack(false))

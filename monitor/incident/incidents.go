@@ -250,15 +250,12 @@ const (
 	Failing  Verdict = "critical" // and here one with Critical
 )
 
-// VerdictOf is the verdict on incidents that are not over.
+// VerdictOf is the verdict on incidents that are not over, the worst first.
 func VerdictOf(list []Incident) Verdict {
-	worst := Info
-	for i := range list {
-		if list[i].Level.Rank() < worst.Rank() {
-			worst = list[i].Level
-		}
+	if len(list) == 0 {
+		return OK
 	}
-	return map[Level]Verdict{Critical: Failing, Warning: Degraded, Info: OK}[worst]
+	return map[Level]Verdict{Critical: Failing, Warning: Degraded, Info: OK}[list[0].Level]
 }
 
 // View is what was found within the last second. It waits only for the first judgement.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,27 +52,28 @@ func narrow(version string) string {
 // mostReasons is how many incidents the status has.
 const mostReasons = 3
 
-// reasons are the first incidents, or only how many there are if somebody has just read them above.
+// worst are the first incidents, and how many more there are.
+func worst(s *node.Status) []string {
+	list := slices.Clone(s.Reasons[:min(len(s.Reasons), mostReasons)])
+	if more := s.Incidents.Critical + s.Incidents.Warning - mostReasons; more > 0 {
+		list = append(list, fmt.Sprintf("and %d more: curfew incident ls", more))
+	}
+	return list
+}
+
+// reasons are the same, or only how many there are if somebody has just read them above.
 func reasons(s *node.Status, isRead bool) string {
-	open := s.Incidents.Critical + s.Incidents.Warning
-	if isRead && open > 0 {
+	if open := s.Incidents.Critical + s.Incidents.Warning; isRead && open > 0 {
 		return english.Plural(open, "incident", "") + ", the worst above"
 	}
-	text := strings.Join(s.Reasons[:min(len(s.Reasons), mostReasons)], "; ")
-	if more := open - mostReasons; more > 0 {
-		text += fmt.Sprintf("; and %d more", more)
-	}
-	return text
+	return strings.Join(worst(s), "; ")
 }
 
 func statusRows(s *node.Status) [][]string {
 	rows := [][]string{}
 	add := func(what string, value ...any) { rows = append(rows, []string{what, fmt.Sprint(value...)}) }
-	for _, r := range s.Reasons[:min(len(s.Reasons), mostReasons)] {
+	for _, r := range worst(s) {
 		add("!", r)
-	}
-	if more := s.Incidents.Critical + s.Incidents.Warning - mostReasons; more > 0 {
-		add("!", "and ", more, " more: curfew incident ls")
 	}
 	if len(s.Reasons) > 0 {
 		add("", "each is over a minute after its cause is gone at the latest; curfew incident show says what to do")

@@ -88,7 +88,7 @@ func TestStatusOfMany(t *testing.T) {
 	rows := statusRows(s)
 	require.Equal(t, [][]string{{"!", "a"}, {"!", "b"}, {"!", "c"}, {"!", "and 22 more: curfew incident ls"}}, rows[:4])
 	require.Equal(t, "25 incidents, the worst above", reasons(s, true))
-	require.Equal(t, "a; b; c; and 22 more", reasons(s, false))
+	require.Equal(t, "a; b; c; and 22 more: curfew incident ls", reasons(s, false))
 }
 
 // TestStatusOfADegradedOne: the Redis of the schedule does not answer.

@@ -299,17 +299,16 @@ const InCurfew = "First, where Curfew's command line is: "
 // declare notes how to declare a fanout exchange in Curfew's broker, at its URL, with a queue.
 func (s *Setup) declare(curfew, exchange, queue string, arguments map[string]any) {
 	a, _ := cluster.ParseAddress(curfew) // Setup has checked it
-	of, with := []string{"--vhost", a.VHost()}, []string{}
+	first := func(command string, names []string, flags ...string) {
+		s.note("%s%s", InCurfew, deadline.Command(command, names, append(flags, "--vhost", a.VHost())...))
+	}
+	var with []string
 	for _, name := range slices.Sorted(maps.Keys(arguments)) {
 		with = append(with, "--arg", name+"="+inline(arguments[name]))
 	}
-	for _, one := range []string{
-		deadline.Command("curfew declare queue", []string{queue}, append(with, of...)...),
-		deadline.Command("curfew declare exchange", []string{exchange}, append([]string{"--type", "fanout"}, of...)...),
-		deadline.Command("curfew bind", []string{exchange, queue}, of...),
-	} {
-		s.note("%s%s", InCurfew, one)
-	}
+	first("curfew declare queue", []string{queue}, with...)
+	first("curfew declare exchange", []string{exchange}, "--type", "fanout")
+	first("curfew bind", []string{exchange, queue})
 }
 
 // deadLetters sends messages that expire in Curfew where RabbitMQ's dead letters go.
