@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -30,12 +30,10 @@ func accessBrokers(t *testing.T) []accessBroker {
 	t.Helper()
 	startRabbitMQ(t)
 	r := sharedRabbitMQ
-	path, err := filepath.Abs(accessDefinitions)
-	check(t, err)
-	r.ctl(t, "import_definitions", path)
-	b, err := broker.New(broker.Options{})
-	check(t, err)
 	text, err := os.ReadFile(accessDefinitions)
+	check(t, err)
+	r.done(t, http.MethodPost, "definitions", string(text))
+	b, err := broker.New(broker.Options{})
 	check(t, err)
 	d, err := definitions.Parse(text)
 	check(t, err)
@@ -43,7 +41,7 @@ func accessBrokers(t *testing.T) []accessBroker {
 	check(t, err)
 	return []accessBroker{
 		{"curfew", serveInProcess(t, b), func(name string) { check(t, b.Accounts.DeleteUser(name)) }, func(name string) { check(t, b.DeleteVHost(name)) }},
-		{"rabbitmq", r.url, func(name string) { r.ctl(t, "delete_user", name) }, func(name string) { r.ctl(t, "delete_vhost", name) }},
+		{"rabbitmq", r.url, func(name string) { r.done(t, http.MethodDelete, "users/"+name, "") }, func(name string) { r.done(t, http.MethodDelete, "vhosts/"+name, "") }},
 	}
 }
 

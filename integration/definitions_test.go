@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -26,18 +27,15 @@ func TestDefinitionsGoBothWays(t *testing.T) {
 	check(t, err)
 	check(t, ch.QueueBind("defs.q", "a.#", "defs.x", false, amqp091.Table{"n": int32(5)}))
 	check(t, ch.ExchangeBind("defs.x", "k", "amq.direct", false, nil))
-	for _, args := range [][]string{
-		{"set_policy", "--priority", "3", "--apply-to", "queues", "defs", `^(?!amq\.)defs`, `{"message-ttl":5000,"ha-mode":"all"}`},
-		{"set_operator_policy", "defs-op", "defs", `{"max-length":1000}`},
-		{"add_vhost", "defs-vh"}, {"set_vhost_limits", "-p", "defs-vh", `{"max-queues":7}`},
-		{"add_user", "defs-user", "secret"}, {"set_user_tags", "defs-user", "monitoring"},
-		{"set_permissions", "-p", "defs-vh", "defs-user", "", "^a", ".*"},
-		{"set_topic_permissions", "-p", "defs-vh", "defs-user", "amq.topic", "^a", ".*"},
+	for _, put := range []struct{ path, body string }{
+		{"policies/%2F/defs", `{"pattern":"^(?!amq\\.)defs","definition":{"message-ttl":5000,"ha-mode":"all"},"priority":3,"apply-to":"queues"}`},
+		{"operator-policies/%2F/defs-op", `{"pattern":"defs","definition":{"max-length":1000}}`},
+		{"vhosts/defs-vh", "{}"}, {"vhost-limits/defs-vh/max-queues", `{"value":7}`},
+		{"users/defs-user", `{"password":"secret","tags":"monitoring"}`},
+		{"permissions/defs-vh/defs-user", `{"configure":"","write":"^a","read":".*"}`},
+		{"topic-permissions/defs-vh/defs-user", `{"exchange":"amq.topic","write":"^a","read":".*"}`},
 	} {
-		out, err := sharedRabbitMQ.control(args...)
-		if err != nil {
-			t.Fatalf("%v: %s", args, out)
-		}
+		sharedRabbitMQ.done(t, http.MethodPut, put.path, put.body)
 	}
 
 	file := filepath.Join(t.TempDir(), "definitions.json")

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -19,8 +20,8 @@ func TestFederation(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(down.stop)
-	down.ctl(t, "set_parameter", "federation-upstream", "curfew", fmt.Sprintf(`{"uri":%q,"reconnect-delay":1}`, up.url))
-	down.ctl(t, "set_policy", "federated", "^federated", `{"federation-upstream":"curfew"}`)
+	down.done(t, http.MethodPut, "parameters/federation-upstream/%2F/curfew", fmt.Sprintf(`{"value":{"uri":%q,"reconnect-delay":1}}`, up.url))
+	down.done(t, http.MethodPut, "policies/%2F/federated", `{"pattern":"^federated","definition":{"federation-upstream":"curfew"}}`)
 	from, to := openChannel(t, dial(t, up.url)), openChannel(t, dial(t, down.url))
 	check(t, to.Qos(10, 0, false))
 

@@ -2,9 +2,12 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"net"
+	"net/http"
 	"os/exec"
 	"strings"
 	"sync"
@@ -276,18 +279,26 @@ type rabbitLaws struct {
 }
 
 func (l *rabbitLaws) set(k policy.Kind, name, pattern, definition string, priority int) string {
-	out, err := l.r.control("set_"+k.String(), "--priority", fmt.Sprint(priority), name, pattern, definition)
-	if err == nil {
+	status, answer := l.ask(http.MethodPut, k, name, fmt.Sprintf(`{"pattern":%q,"definition":%s,"priority":%d}`, pattern, definition, priority))
+	if status < http.StatusBadRequest {
 		return ""
 	}
-	_, said, _ := strings.Cut(out, "Validation failed\n\n")
-	return strings.TrimSpace(said)
+	var refusal struct {
+		Reason string `json:"reason"`
+	}
+	check(l.t, json.Unmarshal([]byte(answer), &refusal))
+	return strings.TrimSpace(strings.TrimPrefix(html.UnescapeString(refusal.Reason), "Validation failed\n\n"))
 }
 
 func (l *rabbitLaws) clear(k policy.Kind, name string) {
-	if out, err := l.r.control("clear_"+k.String(), name); err != nil && !strings.Contains(out, "not_found") && !strings.Contains(out, "does not exist") {
-		l.t.Errorf("clear %s: %v\n%s", name, err, out)
+	if status, answer := l.ask(http.MethodDelete, k, name, ""); status >= http.StatusBadRequest && status != http.StatusNotFound {
+		l.t.Errorf("clear %s: %d\n%s", name, status, answer)
 	}
+}
+
+func (l *rabbitLaws) ask(method string, k policy.Kind, name, body string) (status int, answer string) {
+	kind := map[policy.Kind]string{policy.User: "policies", policy.Operator: "operator-policies"}[k]
+	return request(l.t, l.r.http, "guest", "guest", method, "/api/"+kind+"/%2F/"+name, body)
 }
 
 // control runs rabbitmqctl on the node and returns what it prints.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,7 +26,6 @@ type rabbitmq struct {
 	node *exec.Cmd
 	epmd *exec.Cmd
 	log  *testenv.Log
-	env  []string
 }
 
 // One node serves the whole run, since starting it takes seconds; tests take queue names of their own.
@@ -88,7 +88,7 @@ func runRabbitMQ(dir string, plugins ...string) (*rabbitmq, error) {
 		"RABBITMQ_CONFIG_FILE="+filepath.Join(dir, "rabbitmq.conf"),
 		"RABBITMQ_CONF_ENV_FILE=/dev/null",
 	)
-	r := &rabbitmq{url: "amqp://guest:guest@127.0.0.1:" + amqpPort, http: "http://127.0.0.1:" + httpPort, log: new(testenv.Log), env: env}
+	r := &rabbitmq{url: "amqp://guest:guest@127.0.0.1:" + amqpPort, http: "http://127.0.0.1:" + httpPort, log: new(testenv.Log)}
 	r.epmd = r.command(env, "epmd", "-port", epmdPort)
 	r.node = r.command(env, rabbitmqServer)
 	if err := r.start("127.0.0.1:" + epmdPort); err != nil {
@@ -138,13 +138,11 @@ func (r *rabbitmq) command(env []string, name string, args ...string) *exec.Cmd 
 	return cmd
 }
 
-// ctl runs rabbitmqctl on the node; each call takes a second or two.
-func (r *rabbitmq) ctl(t testing.TB, args ...string) {
+// done makes a request of guest to the node's management API that has to succeed. rabbitmqctl would take seconds to start.
+func (r *rabbitmq) done(t testing.TB, method, path, body string) {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(filepath.Dir(rabbitmqServer), "rabbitmqctl"), args...)
-	cmd.Env = r.env
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("rabbitmqctl %s: %v\n%s", strings.Join(args, " "), err, out)
+	if status, answer := request(t, r.http, "guest", "guest", method, "/api/"+path, body); status >= http.StatusBadRequest {
+		t.Fatalf("%s %s: %d %s", method, path, status, answer)
 	}
 }
 

@@ -29,14 +29,21 @@ func (c *curfew) user(stdin string, args ...string) string {
 // request asks the management API as a user and returns the status and the answer.
 func (c *curfew) request(user, password, method, path, body string) (int, string) {
 	c.t.Helper()
-	req, err := http.NewRequestWithContext(c.t.Context(), method, c.http+path, strings.NewReader(body))
-	check(c.t, err)
+	return request(c.t, c.http, user, password, method, path, body)
+}
+
+// request asks the management API at a URL.
+func request(t testing.TB, base, user, password, method, path, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequest(method, base+path, strings.NewReader(body))
+	check(t, err)
 	req.SetBasicAuth(user, password)
+	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
-	check(c.t, err)
+	check(t, err)
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
-	check(c.t, err)
+	check(t, err)
 	return resp.StatusCode, string(answer)
 }
 
