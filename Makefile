@@ -12,13 +12,14 @@ SUM_VERSION = v1.13.0
 SUM         = $(CURDIR)/.cache/bin/gotestsum-$(SUM_VERSION)
 
 # Of all that Go does here: what is compiled names no folder, so that another checkout finds it in Go's cache, and has nothing for a debugger,
-# which is a sixth of a compiler's work: `go build` and `go test` without make have it.
-export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath -gcflags=all=-dwarf=false)
-
-# One binary, nothing to link against: it runs in an empty directory. grpcnotrace leaves out debug pages of gRPC, which OpenTelemetry's
-# libraries bring along and Curfew does not speak. The pages of the dashboard, and the commands of the Redis client with
+# which is a sixth of a compiler's work: `go build` and `go test` without make have it. grpcnotrace leaves out debug pages of gRPC, which
+# OpenTelemetry's libraries bring along and Curfew does not speak. The pages of the dashboard, and the commands of the Redis client with
 # their five kinds of client, are thousands of calls of small functions: copied into their callers (inlined) these would take 4 MB more.
-BUILD = CGO_ENABLED=0 $(GO) build -tags grpcnotrace -gcflags 'curfew/cmd/internal/dashboard/...=-l -dwarf=false' -gcflags 'github.com/redis/...=-l -dwarf=false' -ldflags '-s -w -X main.version=$(VERSION)'
+export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath -tags=grpcnotrace -gcflags=all=-dwarf=false \
+	'-gcflags=curfew/cmd/internal/dashboard/...=-l -dwarf=false' '-gcflags=github.com/redis/...=-l -dwarf=false')
+
+# One binary, nothing to link against: it runs in an empty directory.
+BUILD = CGO_ENABLED=0 $(GO) build -ldflags '-s -w -X main.version=$(VERSION)'
 # Packages are compiled in two ways at most: as released, and for the race detector.
 RELEASED = CGO_ENABLED=0 $(GO) test -vet=off -timeout 20m
 RACED    = $(GO) test -race -vet=off -timeout 20m

@@ -100,7 +100,7 @@ func newReader(t *testing.T) *reader {
 		"PATH=" + programs + ":/usr/bin:/usr/sbin:/bin:/sbin:" + goRoot + "/bin:" + os.Getenv("PATH"), "HOME=" + r.folder, "LANG=C.UTF-8",
 		"CURFEW_AMQP_ADDR=" + r.here("127.0.0.1:5672"), "CURFEW_HTTP_ADDR=" + r.here("127.0.0.1:15672"), "CURFEW_OPS_ADDR=" + r.here("127.0.0.1:15692"),
 		"CURFEW_DATA_DIR=" + filepath.Join(r.folder, "curfew-data"), // the default, as seen from there
-		"GOCACHE=" + goCache, "GOMODCACHE=" + goModules, "GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "CGO_ENABLED=0",
+		"GOCACHE=" + goCache, "GOMODCACHE=" + goModules, "GOFLAGS=" + os.Getenv("GOFLAGS") + " -mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "CGO_ENABLED=0",
 	}
 	// serve, which would not end, notes what it was started with. serve starts it.
 	script := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = serve ] && { echo \"$@\" >%s.args; exec env -0 >%s; }\nexec %s \"$@\"\n", r.serving, r.serving, mustBuild(t))
