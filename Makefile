@@ -35,7 +35,10 @@ UNIT     = $(shell $(GO) list ./... | grep -v /integration)
 INTEGRATION = $(shell $(GO) list ./integration/...)
 # Packages without goroutines, where the race detector has nothing to see, and those of commands, pages and the reference, whose tests run a broker that it
 # watches elsewhere: in cmd/internal/node, and beneath.
-PURE     = $(addprefix curfew/,broker/amqp broker/amqp10 broker/exchange broker/policy broker/queue cmd/internal/commands cmd/internal/dashboard cmd/internal/reference)
+PURE     = $(addprefix curfew/,broker/access broker/amqp broker/amqp10 broker/chunked broker/definitions broker/exchange broker/internal/message \
+	broker/operate/admin broker/policy broker/queue broker/server/internal/convert broker/servicebus broker/servicebus/atom cmd/internal/commands cmd/internal/dashboard \
+	$(addprefix cmd/internal/dashboard/internal/,letters overview ui) cmd/internal/queues cmd/internal/reference cmd/internal/settings \
+	monitor/changes monitor/printable monitor/rabbitmq/plan monitor/rabbitmq/queuefacts)
 THREADED = $(filter-out $(PURE),$(UNIT))
 
 # Of ./integration, the tests that run the broker within the test's process, where others may keep the machine busy.
