@@ -83,8 +83,8 @@ $(SUM): # built once, with Go alone
 
 test: deps $(LINT) $(SUM) ## everything, with the race detector, against real Redis, RabbitMQ and foreign clients (20 minutes)
 	@rm -rf .cache/failed && mkdir -p .cache/failed
-	$(MAKE) --no-print-directory -j3 .test-broker .test-rabbitmq .test-in-process .test-units .test-simulation .test-release .test-faults .test-kubernetes .test-long
-	$(MAKE) --no-print-directory -j2 .test-quietly $(WITH) .test-rest
+	$(MAKE) --no-print-directory -j3 .test-broker .test-rabbitmq .test-in-process .test-units .test-simulation .test-faults .test-kubernetes .test-long
+	$(MAKE) --no-print-directory -j2 .test-quietly $(WITH) .test-release .test-rest
 	$(RELEASED) -parallel 6 -run '^TestNeighbour$$' ./integration/faults
 	@find .cache/failed -type f -exec sed 's/^/failed once: /' {} + # none is the usual case
 
@@ -104,8 +104,6 @@ test: deps $(LINT) $(SUM) ## everything, with the race detector, against real Re
 	$(call RELEASED_TWICE,-run '$(IN_PROCESS)',./integration)
 .test-kubernetes:
 	cd integration/kubernetes && export CGO_ENABLED=0 && $(call RELEASED_TWICE,,.) && $(CURDIR)/$(LINT) run --allow-serial-runners .
-.test-release:
-	cd deploy/release && export CGO_ENABLED=0 && $(call RELEASED_TWICE,-skip '$(PRIVILEGED)',.) && $(CURDIR)/$(LINT) run --allow-serial-runners .
 .test-faults:
 	$(call RELEASED_TWICE,-parallel 6 -skip '$(PRIVILEGED)|^TestNeighbour$$',./integration/faults)
 .test-long:
@@ -114,12 +112,14 @@ test: deps $(LINT) $(SUM) ## everything, with the race detector, against real Re
 	$(SCHEDULED)
 .test-quietly:
 	$(call RELEASED_TWICE,-parallel 8 -skip '$(IN_PROCESS)|$(PRIVILEGED)',./integration)
+.test-release: # with what test-privileged would run: a release is made once for both
+	cd deploy/release && export CGO_ENABLED=0 && nice -n 5 env $(call RELEASED_TWICE,$(if $(WITH),,-skip '$(PRIVILEGED)'),.) && $(CURDIR)/$(LINT) run --allow-serial-runners .
 .test-rest:
 	SIMULATION_SEEDS=12 nice -n 5 env $(call RELEASED_TWICE,-p 1 -parallel 6 -skip '$(PRIVILEGED)|^TestHistoriesAreLinearizable$$',$(filter-out %/integration %/rabbitmq %/faults,$(INTEGRATION)))
 
 test-privileged: deps $(SUM) ## the tests that need root with CAP_SYS_ADMIN and loop devices: disks that fill, fail or stand still, other clocks, packages
 	$(call RELEASED_TWICE,-p 2 -run '$(PRIVILEGED)',./integration ./integration/faults ./integration/pages)
-	cd deploy/release && $(call RELEASED_TWICE,-run '$(PRIVILEGED)',.)
+	$(if $(WITH),,cd deploy/release && $(call RELEASED_TWICE,-run '$(PRIVILEGED)',.))
 
 test-rabbitmq4: deps ## the tests beside RabbitMQ against a RabbitMQ 4 that is fetched into .cache: SUITE=trixie has 4.0, SUITE=forky 4.3; no root
 	.ci/rabbitmq4 $(SUITE)
