@@ -83,7 +83,7 @@ $(SUM): # built once, with Go alone
 
 test: deps $(LINT) $(SUM) ## everything, with the race detector, against real Redis, RabbitMQ and foreign clients (20 minutes)
 	@rm -rf .cache/failed && mkdir -p .cache/failed
-	$(MAKE) --no-print-directory -j3 .test-broker .test-rabbitmq .test-in-process .test-units .test-simulation .test-faults .test-kubernetes .test-long
+	$(MAKE) --no-print-directory -j3 .test-broker .test-rabbitmq .test-in-process .test-units .test-simulation .test-faults .test-long .test-kubernetes
 	$(MAKE) --no-print-directory -j2 .test-quietly $(WITH) .test-release .test-rest
 	$(RELEASED) -parallel 6 -run '^TestNeighbour$$' ./integration/faults
 	@find .cache/failed -type f -exec sed 's/^/failed once: /' {} + # none is the usual case
@@ -91,7 +91,8 @@ test: deps $(LINT) $(SUM) ## everything, with the race detector, against real Re
 # Of the simulation's seeds, those with monitors: the others have no goroutines that race, and .test-rest has all.
 # Three of these run at a time: the unit tests keep the processors busy, those beside RabbitMQ mostly wait for its nodes. What measures lateness in
 # milliseconds is not among them, nor what is in WITH (test-privileged, or nothing): amqp091-go's suite hangs where it is kept waiting. Where they
-# compete, RabbitMQ's have three quarters of the processors: its nodes fail in ways of their own when they are starved.
+# compete, RabbitMQ's have three quarters of the processors: its nodes fail in ways of their own when they are starved. The last is mostly compiled,
+# which takes what processors there are.
 .test-broker:
 	CRASH_POINTS=some $(call RACED_TWICE,-skip '$(LONG)',$(filter curfew/broker%,$(THREADED)))
 .test-units:
