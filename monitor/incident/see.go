@@ -262,7 +262,7 @@ func (h *PastDeadline) finding(s *State) Finding {
 		Count: int64(h.Count + h.othersCount), Toll: int64(h.Past + h.othersPast), FirstAt: h.FirstDeadlineAt,
 	}
 	f.Who = fmt.Sprintf("%s (user %s at %s)", name(h.Connection), name(h.User), h.Address)
-	f.Do = "See what the consumer is doing, or close its connection: `" + printable.Command("curfew connections close", []string{h.Connection}) + "`. What it gives back then expires."
+	f.Do = "See what the consumer is doing, or close its connection: `" + deadline.Command("curfew connections close", []string{h.Connection}) + "`. What it gives back then expires."
 	f.Text = f.Who + " holds " + printable.Plural(int64(h.Count), "message")
 	if h.Past > 0 {
 		f.Late = s.Now.Sub(time.UnixMilli(h.FirstDeadlineAt)).Truncate(time.Second)
