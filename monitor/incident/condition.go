@@ -89,6 +89,8 @@ type Finding struct {
 	Lost      int64     // of Toll: those that are gone
 	Losing    time.Time // when the first message was lost; zero: none was
 	Who       string    // causes it, if that is a client
+	Left      string    // whose consumer was the last to leave, and none has come since: see application
+	Joined    time.Time // when its incident first had the queue; filled in there
 	Text      string    // what is wrong, without the queue
 	Action    string    // what became of the messages
 	Do        string    // what to do; "": as always (Condition.Do)
@@ -97,6 +99,7 @@ type Finding struct {
 
 	keeping func() string // what to do besides, so that what expires is not lost; nil: nothing
 	parked  bool          // what expires there is parked
+	soon    bool          // none has expired yet, but will within worseSoon
 	at      time.Time     // when it was found last, or before that when the last message expired
 }
 
@@ -134,7 +137,7 @@ var Conditions = []*Condition{
 	},
 	{
 		// Critical once messages were dropped: they are lost.
-		Name: "deadline_missed", Level: Warning, Loss: true, What: "messages expire unconsumed", Was: "messages expired unconsumed", Averted: "messages were at risk", Whom: "queues for work", Begins: 3 * time.Second, Returns: clientsReturn, Ends: 8 * time.Second, see: seeUnconsumed,
+		Name: "deadline_missed", Level: Warning, Loss: true, What: "messages expire unconsumed", Was: "messages expired unconsumed", Averted: "messages were at risk", Whom: "queues for work", Begins: 3 * time.Second, Returns: recent + 10*time.Second, Ends: 8 * time.Second, see: seeUnconsumed,
 		Do:      "Add consumers or make them faster, or give messages more time. What was dead-lettered can be replayed.",
 		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
 	},

@@ -15,6 +15,7 @@
 //
 // An expiry is a loss only in a queue for work: see Purpose. What becomes of the messages of a queue is one incident, with one number: they are
 // parked, or a client held them, or nobody consumed them. When that changes the incident goes on under the other name, or ends and names the one that goes on.
+// If the queue loses messages again soon after the end, the incident is back.
 //
 // # The alerts file
 //

@@ -65,7 +65,7 @@ type Tally struct {
 	Event
 	Began, Last time.Time
 	Losing      time.Time // when the first was dropped; zero: none was
-	in          string    // the ID of the incident for which it is kept, though it is over, in case more follows; "": it goes on
+	in          string    // the ID of the incident for which it is kept, though it is past, in case more follows; "": it goes on
 }
 
 const (
@@ -127,17 +127,17 @@ func (t *tallies) record(e Event) {
 	}
 }
 
-// going are those that go on, without those whose cause is mended. Half of the room at most is for those that are over and kept for an open incident.
-func (t *tallies) going(now time.Time, mended func(*Tally) bool, incidents map[QueueName]Concern) (list []Tally) {
+// going are those that go on, without those whose cause is mended. Half of the room at most is for those that are over and kept for their incidents, by queue.
+func (t *tallies) going(now time.Time, mended func(*Tally) bool, incidents map[QueueName]string) (list []Tally) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for k, of := range t.all {
-		open, is := incidents[QueueName{k.vhost, k.queue}]
+		in, is := incidents[QueueName{k.vhost, k.queue}]
 		switch {
 		case of.in == "" && now.Sub(of.Last) < recent && !mended(of):
 			list = append(list, *of)
-		case is && (of.in == "" || of.in == open.In.ID) && k.kind == Expired && len(t.all) <= maxTallies/2:
-			of.in, of.Losing = open.In.ID, time.Time{}
+		case is && (of.in == "" || of.in == in) && k.kind == Expired && len(t.all) <= maxTallies/2:
+			of.in, of.Losing = in, time.Time{}
 		default:
 			delete(t.all, k)
 		}

@@ -57,7 +57,7 @@ type Affected struct {
 	Text  string `json:"text"` // what is wrong
 }
 
-// Ack says who has taken an incident over. Nobody is notified of it then.
+// Ack says who has taken an incident over. Nobody is notified of it then, until a queue joins that it was not given for.
 type Ack struct {
 	By      string     `json:"by"`
 	At      time.Time  `json:"at"`
@@ -85,16 +85,19 @@ type incident struct {
 	keptIncident
 	of       *Condition
 	members  map[QueueName]Finding // the last of each queue, also of one that is well again
+	left     map[string]bool       // Finding.Left of any of them
 	present  []Finding             // of those that are not, the worst first; at the end those of before
 	rule     *rule
 	seen     time.Time // when it began, before it was an incident
 	found    time.Time // when any of its members was last found
 	gone     time.Time // since when none of its members holds; zero: some do
 	open     bool
-	into     *incident // in which what it was about goes on; nil: in none
-	worst    Finding   // of the last ones
+	into     *incident // in which its last queue, moved, goes on; nil: in none
+	moved    QueueName
+	worst    Finding // of the last ones
 	late     time.Duration
 	restored bool // from a file, and not seen since
+	back     bool // it was over, and nobody has been told yet that it is not
 }
 
 // keptIncident is what is kept of an incident over a restart.
@@ -106,12 +109,14 @@ type keptIncident struct {
 	Labels map[string]string `json:"labels"`  // without severity and instance; they stay the same while it lasts
 	Told   int64             `json:"told"`    // the largest count that was told
 	ToldAt Level             `json:"told_at"` // and the level; empty: nobody was told
+	// Findings are the last of each queue. They are filled in when it is saved.
+	Findings []Finding `json:"findings"`
 }
 
 // add puts a finding into the incident.
 func (i *incident) add(f Finding, now time.Time) {
-	f.at, f.Level = now, cmp.Or(f.Level, i.of.Level)
-	i.members[f.QueueName], i.found, i.into = f, now, nil
+	f.at, f.Level, f.Joined = now, cmp.Or(f.Level, i.of.Level), cmp.Or(i.members[f.QueueName].Joined, f.Joined, now)
+	i.members[f.QueueName], i.left[f.Left], i.found, i.into = f, true, now, nil
 }
 
 // refresh works out what the incident shows from its members: those that were seen now, or shortly before.
@@ -233,6 +238,9 @@ func (c *Condition) says(worst Finding, s *Incident) string {
 		}
 		text += fmt.Sprintf("; and %s more, %s", printable.Plural(int64(s.Queues-1), "queue"), all)
 	}
+	if s.Lost > 0 && worst.Lost == 0 {
+		text += "; " + printable.Plural(s.Lost, "message") + " lost before"
+	}
 	return text
 }
 
@@ -266,7 +274,7 @@ func (i *incident) note(at time.Time, text string) {
 // begin makes it an incident.
 func (i *incident) begin(now time.Time) {
 	i.open = true
-	i.Since = i.seen.UTC()
+	i.Since = cmp.Or(i.Since, i.seen.UTC())
 	i.Labels = map[string]string{"alertname": i.of.Alertname()}
 	if worst := i.Worst; len(worst) > 0 {
 		i.Labels["vhost"] = worst[0].VHost
@@ -276,6 +284,10 @@ func (i *incident) begin(now time.Time) {
 	}
 	if i.Cause != "" {
 		i.Labels["cause"] = i.Cause
+	}
+	if i.ID != "" {
+		i.note(now, "back: "+i.Summary)
+		return
 	}
 	i.ID = strings.ToLower(rand.Text()[:12])
 	i.note(now, "began: "+i.Summary)
@@ -299,7 +311,7 @@ type notice struct {
 	worst  Finding
 	late   time.Duration
 	at     time.Time
-	what   string // begun, grown, worse, over
+	what   string // begun, joined, grown, worse, over
 }
 
 func (t *tracker) notice(i *incident, what string, at time.Time) *notice {
@@ -335,6 +347,8 @@ func (n *notice) text() string {
 	switch n.what {
 	case "over":
 		return fmt.Sprintf("Over after %s: %s", printable.Span(n.Ended.Sub(n.Since).Truncate(time.Second)), n.Summary)
+	case "joined":
+		return fmt.Sprintf("Another queue: %s: %s. %s", n.worst.QueueName, n.worst.Text, n.Summary)
 	case "grown":
 		return "Growing. " + n.Summary
 	}

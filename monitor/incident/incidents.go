@@ -150,7 +150,7 @@ func (a *Incidents) judgeLocked(now time.Time) {
 
 // state is the state now.
 func (a *Incidents) state(now time.Time) *State {
-	incidents := a.tracker.view().Queues
+	incidents := a.tracker.view().goesOn
 	s := &State{Tallies: a.tallies.going(now, func(*Tally) bool { return false }, incidents), Starved: a.starved.within(starvedFor, now), Sinks: a.Sinks(), FileError: a.FileError(), Lost: make(map[string]uint64)}
 	if a.options.Look != nil {
 		a.options.Look(s)

@@ -206,9 +206,9 @@ func activeWindows(list []Window) []Window {
 // kept is what the file has.
 type kept struct {
 	Open    []keptIncident `json:"open"`
-	Recent  []Incident     `json:"recent"`
+	Recent  []keptIncident `json:"recent"`
 	Windows []Window       `json:"windows"`
-	Tallies []Tally        `json:"tallies"` // so that the number of messages in an open incident goes on
+	Tallies []Tally        `json:"tallies"` // so that the number of messages in an incident goes on
 }
 
 // save writes the file, if there is a folder for it.
@@ -227,6 +227,7 @@ func (a *Incidents) save() error {
 			if !i.restored {
 				i.Until = now
 			}
+			i.Findings = slices.Collect(maps.Values(i.members))
 			k.Open = append(k.Open, i.keptIncident)
 		}
 	}
@@ -283,12 +284,10 @@ func (a *Incidents) load() error {
 
 // restore is the incident of an earlier run. It is over unless it is seen soon.
 func (k keptIncident) restore(c *Condition) *incident {
-	i := &incident{keptIncident: k, of: c, members: make(map[QueueName]Finding), seen: k.Since, open: true, restored: true}
-	for _, q := range k.Worst {
-		i.add(Finding{QueueName: QueueName{q.VHost, q.Queue}, Cause: k.Cause, Level: k.Level, Count: q.Count, Text: q.Text}, time.Now())
-	}
-	if len(k.Worst) == 0 {
-		i.add(Finding{Level: k.Level}, time.Now())
+	i := &incident{keptIncident: k, of: c, members: make(map[QueueName]Finding), left: make(map[string]bool), seen: k.Since, open: true, restored: true}
+	for _, f := range k.Findings {
+		f.Losing = time.Time{} // not in this run
+		i.add(f, time.Now())
 	}
 	i.present = slices.SortedFunc(maps.Values(i.members), worstFirst)
 	return i

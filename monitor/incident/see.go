@@ -80,6 +80,9 @@ func seeParked(s *State) (list []Finding) {
 	}
 	for _, p := range s.Parked {
 		text := printable.Plural(int64(p.Count), "dead letter") + " parked, which had nowhere to go"
+		if ago := s.Now.Sub(p.Newest); !p.Newest.IsZero() && ago >= recent {
+			text += ", the last " + printable.Span(ago.Truncate(time.Minute)) + " ago"
+		}
 		if p.Why != "" {
 			text += "; " + p.Why
 		}
@@ -92,12 +95,12 @@ func seeParked(s *State) (list []Finding) {
 func seeLate(s *State) (list []Finding) {
 	for _, t := range s.Tallies {
 		if t.Kind == ExpiredLate && s.Starved == 0 {
-			late, since, cause := time.Duration(t.WorstMillis)*time.Millisecond, "", t.VHost
+			late, since, cause, do := time.Duration(t.WorstMillis)*time.Millisecond, "", t.VHost, ""
 			if t.FirstDeadlineAt > 0 && t.FirstDeadlineAt < s.Opened.UnixMilli() { // one cause for all virtual hosts
-				since, cause = "; Curfew was down when the first was due", ""
+				since, cause, do = "; Curfew was down when the first was due", "", "Nothing: what was due meanwhile expired when Curfew was back."
 			}
 			list = append(list, Finding{
-				QueueName: QueueName{t.VHost, t.Queue}, Cause: cause, Count: t.Count, Toll: t.Count, Action: t.Action, FirstAt: t.FirstDeadlineAt, Late: late,
+				QueueName: QueueName{t.VHost, t.Queue}, Cause: cause, Count: t.Count, Toll: t.Count, Action: t.Action, FirstAt: t.FirstDeadlineAt, Late: late, Do: do,
 				Text: fmt.Sprintf("%s expired late, by up to %s%s", printable.Plural(t.Count, "message"), printable.Span(late), since),
 			})
 		}
@@ -199,10 +202,11 @@ func (s *State) expiring() map[QueueName]Finding {
 			continue
 		}
 		f, is := of[q]
-		if text := Risk(r, cmp.Or(s.Clock, s.Now.UnixMilli())); is {
+		now := cmp.Or(s.Clock, s.Now.UnixMilli())
+		if text := Risk(r, now); is {
 			f.Text += "; " + text
 		} else {
-			f = Finding{QueueName: q, Cause: q.VHost, FirstAt: r.FirstMiss, Text: text, keeping: s.Keeping[q]}
+			f = Finding{QueueName: q, Cause: q.VHost, FirstAt: r.FirstMiss, Text: text, keeping: s.Keeping[q], soon: r.FirstMiss-now < worseSoon.Milliseconds()}
 		}
 		f.Count += int64(r.AtRisk)
 		of[q] = f
@@ -222,7 +226,7 @@ func seeUnconsumed(s *State) (list []Finding) {
 		}
 		if of := s.Consumers[q]; of.Last != "" {
 			f.Text += fmt.Sprintf("; %s left %s ago", printable.Text(of.Last, ""), printable.Span(s.Now.Sub(of.Left).Truncate(time.Second)))
-			f.Do = "Start " + printable.Text(of.Last, "") + " again, or add other consumers."
+			f.Do, f.Left = "Start "+printable.Text(of.Last, "")+" again, or add other consumers.", application(of.Last)
 		}
 		list = append(list, f)
 	}
@@ -245,14 +249,19 @@ func seeObjectives(s *State) (list []Finding) {
 // in one of them mostly sticks in all. A client without a name is its user and its host: then Connection has the addresses of both ends.
 func (h *PastDeadline) cause() string {
 	who, _, unnamed := strings.Cut(h.Connection, " -> ")
-	if at := strings.IndexFunc(who, unicode.IsDigit); at >= 0 {
-		who = strings.TrimRight(who[:at], "-._:# ")
-	}
-	if who == "" || unnamed {
+	if who = application(who); who == "" || unnamed {
 		host, _, _ := net.SplitHostPort(h.Address)
 		who = h.User + " " + host
 	}
 	return who + " " + h.VHost
+}
+
+// application is the name of a client but for what follows a number in it, so it is the same for all instances; "": that would be nothing.
+func application(client string) string {
+	if at := strings.IndexFunc(client, unicode.IsDigit); at >= 0 {
+		client = strings.TrimRight(client[:at], "-._:# ")
+	}
+	return client
 }
 
 // finding says what a client holds, and the others besides.

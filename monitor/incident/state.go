@@ -104,7 +104,8 @@ type PastDeadline struct {
 type Depth struct {
 	QueueName
 	Count   int
-	Why, Do string // which queues they come from, and what to do; "": not known
+	Newest  time.Time // when the last of them died; zero: not known
+	Why, Do string    // which queues they come from, and what to do; "": not known
 }
 
 // Refusal is that connections were refused.

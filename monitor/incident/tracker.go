@@ -12,8 +12,6 @@ import (
 )
 
 const (
-	// together is how many incidents of a condition with the same cause are kept apart. What begins later joins the newest of them.
-	together = 5
 	// maxOpen is how many of a condition there may be at all.
 	maxOpen = 100
 	// growth is by how much the size of an incident must have grown for another notification: what it is about now or, if that is more, what is lost.
@@ -22,6 +20,10 @@ const (
 	maxRecent = 100
 	// restoredFor is how long an incident of an earlier run may stay unseen after the start, unless Condition.Returns is longer.
 	restoredFor = 5 * time.Second
+	// backWithin is how long after its end an incident about lost messages goes on under its ID, if one of its queues loses some again.
+	backWithin = 10 * time.Minute
+	// worseSoon is how much longer nobody is told of what is at risk, and will be lost by then: they are told of that, once.
+	worseSoon = 5 * time.Second
 )
 
 // tracker makes incidents of what is found. Safe for concurrent use.
@@ -33,8 +35,8 @@ type tracker struct {
 	rules   []*rule // the last matches every incident
 	source  source
 	all     []*incident
-	recent  []Incident // over, the newest first
-	ended   []*notice  // of them, for resolveFor, the newest first
+	recent  []keptIncident // over, the newest first
+	ended   []*notice      // of them, for resolveFor, the newest first
 	windows []Window
 	changed bool // since it was saved
 	savedAt time.Time
@@ -60,6 +62,7 @@ type View struct {
 	windows []Window // also those that have ended since
 	rules   []*rule
 	source  source
+	goesOn  map[QueueName]string // the ID of the incident of a queue that is not over, or may be back
 }
 
 // view returns what is shown.
@@ -68,7 +71,17 @@ func (t *tracker) view() *View { return cmp.Or(t.published.Load(), &View{}) }
 // publishLocked shows what changed.
 func (t *tracker) publishLocked() {
 	open, queues := t.openLocked()
-	t.published.Store(&View{t.lookedAt, open, t.recent, queues, t.hour, t.forecasts, t.windows, t.rules, t.source})
+	over, goesOn := make([]Incident, len(t.recent)), make(map[QueueName]string)
+	for n := len(t.recent) - 1; n >= 0; n-- {
+		over[n] = t.recent[n].Incident
+		for _, f := range t.recent[n].Findings {
+			goesOn[f.QueueName] = over[n].ID
+		}
+	}
+	for q, in := range queues {
+		goesOn[q] = in.In.ID
+	}
+	t.published.Store(&View{t.lookedAt, open, over, queues, t.hour, t.forecasts, t.windows, t.rules, t.source, goesOn})
 }
 
 // use puts rules in force, for incidents of which nobody was told, so that whoever was told the beginning is told the end.
@@ -82,7 +95,6 @@ func (t *tracker) use(s settings) {
 			i.rule = nil
 		}
 	}
-	t.recent = slices.Clone(t.recent) // views keep the one before
 	for n := range t.recent {
 		t.recent[n].Runbook = t.source.runbook(t.recent[n].Alertname)
 	}
@@ -107,9 +119,8 @@ func (t *tracker) step(now time.Time, s *State) (due []*notice) {
 		t.ruleLocked(i)
 		switch {
 		case !i.open && i.gone.IsZero() && now.Sub(i.seen) >= i.of.Begins:
-			i.begin(now)
-			t.changed = true
-		case i.open && !i.gone.IsZero() && (i.into != nil && i.into.open || now.Sub(i.gone) >= t.patience(i)):
+			t.beginLocked(i, now)
+		case i.open && !i.gone.IsZero() && (i.wentOn() || now.Sub(i.gone) >= t.patience(i)):
 			due = append(due, t.endLocked(i, now)...)
 			continue
 		case !i.open && !i.gone.IsZero():
@@ -122,7 +133,35 @@ func (t *tracker) step(now time.Time, s *State) (due []*notice) {
 	}
 	clear(t.all[len(kept):])
 	t.all = kept
+	for n := range t.recent {
+		if now.Sub(*t.recent[n].Ended) > backWithin {
+			t.recent[n].Findings = nil
+		}
+	}
 	return due
+}
+
+// beginLocked makes it an incident. It is the one that a queue of it had before, if that is back and no better.
+func (t *tracker) beginLocked(i *incident, now time.Time) {
+	n := slices.IndexFunc(t.recent, func(was keptIncident) bool {
+		return i.of.Loss && (was.Condition == i.of.Name || i.Level.Rank() <= was.Level.Rank()) && slices.ContainsFunc(was.Findings, func(f Finding) bool { return i.members[f.QueueName].Name != "" })
+	})
+	if n >= 0 {
+		was := t.recent[n]
+		t.recent = slices.Delete(t.recent, n, n+1)
+		i.ID, i.Since, i.History, i.Ack, i.Toll, i.Lost, i.Told, i.ToldAt, i.back = was.ID, was.Since, was.History, was.Ack, was.Toll, was.Lost, was.Told, was.ToldAt, true
+		for _, f := range was.Findings {
+			of, is := i.members[f.QueueName]
+			if !is {
+				of, of.Cause = f, i.Cause
+			}
+			of.Joined = f.Joined
+			i.members[f.QueueName], i.left[f.Left] = of, true
+		}
+		i.refresh(now)
+	}
+	i.begin(now)
+	t.changed = true
 }
 
 func (t *tracker) patience(i *incident) time.Duration {
@@ -132,12 +171,12 @@ func (t *tracker) patience(i *incident) time.Duration {
 	return i.of.Ends
 }
 
-// incidentLocked is the one that a finding belongs to. Findings of one cause that begin together are one incident, and so are all, if
-// Condition.PerCause says so, or if there are many. What becomes of the messages of a queue (Condition.Loss) goes on in one incident: it becomes one
-// of the other condition, or is over if there is one already.
+// incidentLocked is the one that a finding belongs to. Findings of one cause are one incident if they begin together, or if the same application has
+// left their queues, or if Condition.PerCause says so. What becomes of the messages of a queue (Condition.Loss) goes on in one incident: it becomes
+// one of the other condition, or is over if there is one already.
 func (t *tracker) incidentLocked(c *Condition, f Finding, found map[*Condition][]Finding, now time.Time) *incident {
-	var newest, any, before *incident
-	ofCause, all := 0, 0
+	var like, any, before *incident
+	all := 0
 	for _, i := range t.all {
 		if _, is := i.members[f.QueueName]; i.of == c {
 			all++
@@ -148,25 +187,26 @@ func (t *tracker) incidentLocked(c *Condition, f Finding, found map[*Condition][
 			if is {
 				return i
 			}
-			newest = i
-			ofCause++
+			if c.PerCause || !i.open || f.Left != "" && i.left[f.Left] {
+				like = i
+			}
 		} else if is && i.open && i.of.Loss && c.Loss && !slices.ContainsFunc(found[i.of], func(o Finding) bool { return o.QueueName == f.QueueName && i.has(o) }) {
 			before = i
 		}
 	}
 	i, alone := any, before != nil && !slices.ContainsFunc(found[before.of], before.has) // nothing else of it is found
 	switch {
-	case newest != nil && (c.PerCause || !newest.open || ofCause >= together):
-		i = newest
+	case like != nil:
+		i = like
 	case alone && t.becomeLocked(before, c, f, now):
 		return before
 	case all < maxOpen:
-		i = &incident{members: make(map[QueueName]Finding), seen: now}
+		i = &incident{members: make(map[QueueName]Finding), left: make(map[string]bool), seen: now}
 		t.nameLocked(i, c, f)
 		t.all = append(t.all, i)
 	}
 	if alone {
-		before.into = i
+		before.into, before.moved = i, f.QueueName
 	}
 	if before != nil && len(before.members) > 1 {
 		delete(before.members, f.QueueName)
@@ -178,6 +218,11 @@ func (t *tracker) incidentLocked(c *Condition, f Finding, found map[*Condition][
 func (i *incident) has(f Finding) bool {
 	_, is := i.members[f.QueueName]
 	return is && i.Cause == f.Cause
+}
+
+// wentOn reports whether what it was about goes on in another incident, which is open.
+func (i *incident) wentOn() bool {
+	return i.into != nil && i.into.open && slices.ContainsFunc(i.into.present, func(f Finding) bool { return f.QueueName == i.moved })
 }
 
 // nameLocked makes an incident one of a condition and cause, whose rule is to be found.
@@ -212,6 +257,11 @@ func (t *tracker) tellLocked(i *incident, now time.Time) []*notice {
 		s.Ack, t.changed = nil, true
 		i.note(now, "the acknowledgement ended")
 	}
+	joined := slices.IndexFunc(i.present, func(f Finding) bool { return s.Ack != nil && f.Joined.After(s.Ack.At) })
+	if joined >= 0 {
+		s.Ack, t.changed = nil, true
+		i.note(now, "the acknowledgement ended: another queue, "+i.present[joined].String())
+	}
 	quiet := s.Ack != nil || t.maintainedLocked(i, now)
 	s.Quiet = quiet
 	size := max(s.Count, s.Lost)
@@ -220,30 +270,36 @@ func (t *tracker) tellLocked(i *incident, now time.Time) []*notice {
 	}
 	var what, entry string
 	switch {
-	case i.ToldAt == "" && s.Level != Info:
+	case (i.ToldAt == "" || i.back) && s.Level != Info:
 		what = "begun"
 	case i.ToldAt == "":
 	case s.Level.Rank() < i.ToldAt.Rank():
 		what, entry = "worse", "now "+string(s.Level)
+	case joined >= 0:
+		what = "joined"
 	case size >= growth*max(i.Told, 1):
 		what, entry = "grown", "grew: "+s.Summary
 	}
-	if what == "" || quiet {
+	if what == "" || quiet || what == "begun" && i.worst.soon && now.Sub(i.seen) < i.of.Begins+worseSoon {
 		return nil
 	}
-	if i.Told, t.changed = max(i.Told, size), true; what != "grown" {
+	if i.Told, i.back, t.changed = max(i.Told, size), false, true; what == "begun" || what == "worse" {
 		i.ToldAt = s.Level
 	}
 	if entry != "" {
 		i.note(now, entry)
 	}
-	return []*notice{t.notice(i, what, now)}
+	n := t.notice(i, what, now)
+	if what == "joined" {
+		n.worst = i.present[joined]
+	}
+	return []*notice{n}
 }
 
 // endLocked ends an incident. Whoever was told the beginning is told the end.
 func (t *tracker) endLocked(i *incident, now time.Time) []*notice {
 	at, how := i.gone.UTC(), "over"
-	if i.into != nil && i.into.open {
+	if i.wentOn() {
 		i.Became, how = i.into.ID, "became incident "+i.into.ID
 	} else if i.restored {
 		at, how = slices.MaxFunc([]time.Time{i.Since, i.Until.UTC()}, time.Time.Compare), "over: it ended while Curfew was not running"
@@ -255,9 +311,12 @@ func (t *tracker) endLocked(i *incident, now time.Time) []*notice {
 	i.past()
 	i.note(at, how)
 	t.changed = true
-	t.recent = append([]Incident{i.Incident}, t.recent...)
+	if i.Findings = nil; i.of.Loss && i.Became == "" {
+		i.Findings = slices.Collect(maps.Values(i.members))
+	}
+	t.recent = append([]keptIncident{i.keptIncident}, t.recent...)
 	t.recent = t.recent[:min(len(t.recent), maxRecent)]
-	if i.ToldAt == "" {
+	if i.ToldAt == "" || i.back { // nobody was told
 		return nil
 	}
 	over := []*notice{t.notice(i, "over", now)}
@@ -283,24 +342,63 @@ func (t *tracker) maintainedLocked(i *incident, now time.Time) bool {
 	return true
 }
 
-// openLocked returns the incidents that are not over, and their queues. Of a level, those that notify somebody are first, then what costs most messages, then the oldest.
-func (t *tracker) openLocked() ([]Incident, map[QueueName]Concern) {
-	open := slices.DeleteFunc(slices.Clone(t.all), func(i *incident) bool { return !i.open })
-	quiet := map[bool]int{true: 1}
-	slices.SortStableFunc(open, func(a, b *incident) int {
-		return cmp.Or(cmp.Compare(a.Level.Rank(), b.Level.Rank()), cmp.Compare(quiet[a.Quiet], quiet[b.Quiet]), cmp.Compare(b.Lost, a.Lost),
-			cmp.Compare(max(b.Toll, b.Count), max(a.Toll, a.Count)), a.Since.Compare(b.Since))
+// ordered are incidents in the order in which every face has them. Of a level, those that notify somebody are first, and of these those that are
+// about all of Curfew and no queue. Then each condition has one incident before any has its second: whoever sees only the first ones sees all that is
+// wrong. Of a condition, what costs most messages is first, then the oldest.
+func ordered(list []*incident) []*incident {
+	all := slices.Clone(list)
+	group := func(i *incident) int {
+		of := 4 * i.Level.Rank()
+		if i.Quiet {
+			of += 2
+		}
+		if i.Queues > 0 {
+			of++
+		}
+		return of
+	}
+	slices.SortStableFunc(all, func(a, b *incident) int {
+		return cmp.Or(cmp.Compare(b.Lost, a.Lost), cmp.Compare(max(b.Toll, b.Count), max(a.Toll, a.Count)), a.Since.Compare(b.Since))
 	})
-	list, queues, place := make([]Incident, len(open)), map[QueueName]Concern{}, 0
+	type kind struct {
+		of    *Condition
+		group int
+	}
+	turns, next := make(map[*incident]int, len(all)), make(map[kind]int)
+	for _, i := range all {
+		k := kind{i.of, group(i)}
+		turns[i] = next[k]
+		next[k]++
+	}
+	slices.SortStableFunc(all, func(a, b *incident) int {
+		return cmp.Or(cmp.Compare(group(a), group(b)), cmp.Compare(turns[a], turns[b]))
+	})
+	return all
+}
+
+// openLocked returns the incidents that are not over, and their queues: each stands by what is wrong with it, not by its incident.
+func (t *tracker) openLocked() ([]Incident, map[QueueName]Concern) {
+	open := slices.DeleteFunc(ordered(t.all), func(i *incident) bool { return !i.open })
+	type member struct {
+		Finding
+		in *Incident
+	}
+	list, queues, members := make([]Incident, len(open)), map[QueueName]Concern{}, []*member{}
 	for n, i := range open {
 		list[n] = i.Incident
 		for _, f := range i.present {
 			if f.QueueName == i.worst.QueueName { // the sentence is about it
 				f.Level = i.Level
 			}
-			if place++; f.Name != "" && f.Level.Rank() < queues[f.QueueName].Level.Rank() {
-				queues[f.QueueName] = Concern{f.Level, place, f.Text, &list[n]}
+			if f.Name != "" {
+				members = append(members, &member{f, &list[n]})
 			}
+		}
+	}
+	slices.SortStableFunc(members, func(a, b *member) int { return worstFirst(a.Finding, b.Finding) })
+	for n, m := range members {
+		if _, is := queues[m.QueueName]; !is {
+			queues[m.QueueName] = Concern{m.Level, n + 1, m.Text, m.in}
 		}
 	}
 	return list, queues
@@ -334,7 +432,7 @@ func (t *tracker) untold(now time.Time) (list []*notice) {
 func (t *tracker) begun(now time.Time, of func(*incident) bool) (list []*notice) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, i := range t.all {
+	for _, i := range ordered(t.all) {
 		if of(i) {
 			list = append(list, t.notice(i, "begun", now))
 		}
