@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"time"
 
 	"curfew/broker"
 	"curfew/broker/deadline"
@@ -126,9 +127,12 @@ type Source struct {
 	Missing         bool // there is no such exchange
 }
 
-// Sources are the queues that the dead letters at the head and tail of q come from.
-func Sources(vh *broker.VHost, q *broker.Queue) (list []Source) {
+// Sources are the queues that the dead letters at the head and tail of q come from, and when the newest of these died.
+func Sources(vh *broker.VHost, q *broker.Queue) (list []Source, newest time.Time) {
 	for l := range lettersAtEnds(q) {
+		if at := l.last().Time; at.After(newest) {
+			newest = at
+		}
 		s := Source{Queue: l.last().Queue}
 		if from, err := vh.Queues.Get(s.Queue); err == nil {
 			s.Exchange, _, _ = from.DeadLettersTo()
@@ -138,5 +142,5 @@ func Sources(vh *broker.VHost, q *broker.Queue) (list []Source) {
 			list = append(list, s)
 		}
 	}
-	return list
+	return list, newest
 }

@@ -287,6 +287,10 @@ func TestParkedSayWhy(t *testing.T) {
 	vh, _ := s.b.VHost("/")
 	parked := func() string { return s.get("/dead-letter?vhost=/&name=curfew.undeliverable").body }
 	require.Eventually(t, func() bool { return strings.Contains(parked(), "the exchange <b>gone</b> does not exist") }, eventually, pollEvery)
+	s.queue("/", "letters", amqp.Table{"x-curfew-purpose": "dead-letters"}) // as the node says of the queue of those that are parked
+	own := s.get("/queue?vhost=/&name=letters").body
+	require.Contains(t, own, "dead letters wait here until they are replayed, moved or purged")
+	require.NotContains(t, own, "set a policy")
 	require.NoError(t, vh.Exchanges.Declare("gone", broker.ExchangeDeclare{Kind: "topic"}))
 	require.Contains(t, parked(), "no queue is bound to the exchange <b>gone</b> for the key <b>orders</b>")
 	s.queue("/", "orders.dead", nil)

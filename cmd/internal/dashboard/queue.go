@@ -173,7 +173,10 @@ func (p *queuePage) summary() g.Node {
 		lives = g.Group{ui.Bold("TTL " + ui.Millis(p.TTLMillis)), g.Text(" ("), p.ttlFrom(), g.Text("), or a message's expiration if that is shorter")}
 	}
 	to := g.Group{g.Text("dead letters → "), deadLettersTo(&p.Queue)}
-	if !p.DeadLetters {
+	switch {
+	case p.Queue.Purpose == deadline.DeadLetters:
+		to = g.Group{g.Text("dead letters wait here until they are replayed, moved or purged")}
+	case !p.DeadLetters:
 		to = g.Group{ui.Class("warn", g.Text("no dead-letter exchange: messages that expire are lost; set a policy with dead-letter-exchange"))}
 	}
 	return h.P(h.Class("summary"), lives, g.Text(" · "), to)

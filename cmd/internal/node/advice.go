@@ -20,7 +20,9 @@ import (
 func parkedIn(p *undeliverable) incident.Depth {
 	d := incident.Depth{QueueName: incident.QueueName{VHost: p.VHost, Name: policy.UndeliverableQueue}, Count: p.Messages}
 	var why, missing []string // missing are exchanges
-	for _, s := range deadletters.Sources(p.in, p.queue) {
+	sources, newest := deadletters.Sources(p.in, p.queue)
+	d.Newest = newest
+	for _, s := range sources {
 		text := "from " + printable.Text(s.Queue, "") // of a header that any publisher may have written
 		if s.Missing {
 			text += ", whose dead-letter exchange " + printable.Text(s.Exchange, "") + " does not exist"
