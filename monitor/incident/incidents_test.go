@@ -66,6 +66,7 @@ func TestConditions(t *testing.T) {
 		{"dead_letter_unroutable", "9 dead letters parked, which had nowhere to go, the last 12 min ago; why", State{Parked: []Depth{{QueueName: QueueName{"shop", "curfew.undeliverable"}, Count: 9, Why: "why", Newest: now.Add(-12*time.Minute - time.Second)}}}},
 		{"deadline_fired_late", "3 messages expired late, by up to 1.5 s", State{Tallies: tally(ExpiredLate, "dropped", 3)}},
 		{"deadline_fired_late", "by up to 1.5 s; Curfew was down when the first was due", State{Opened: now, Tallies: tally(ExpiredLate, "dropped", 3)}},
+		{"", "", State{Opened: now, Tallies: tally(ExpiredLate, "dropped", 3), Purposes: map[QueueName]deadline.Purpose{orders: deadline.Telemetry}}},
 		{"deadline_missed", "205 messages lost (expired)", State{Tallies: tally(Expired, "dropped", 205)}},
 		{"deadline_missed", "1 message expired", State{Tallies: tally(Expired, "dead_lettered", 1)}},
 		{"deadline_missed", "3,000 messages at risk: nobody consumes", State{Forecasts: []deadline.Forecast{atRisk(orders, 3000)}}},

@@ -91,19 +91,21 @@ func seeParked(s *State) (list []Finding) {
 	return list
 }
 
-// seeLate leaves out what was late since Curfew had no processor: that is one condition, not one for each queue.
+// seeLate leaves out what was late since Curfew had no processor: that is one condition, not one for each queue. It leaves out telemetry that was due
+// while Curfew was down, too.
 func seeLate(s *State) (list []Finding) {
 	for _, t := range s.Tallies {
-		if t.Kind == ExpiredLate && s.Starved == 0 {
-			late, since, cause, do := time.Duration(t.WorstMillis)*time.Millisecond, "", t.VHost, ""
-			if t.FirstDeadlineAt > 0 && t.FirstDeadlineAt < s.Opened.UnixMilli() { // one cause for all virtual hosts
-				since, cause, do = "; Curfew was down when the first was due", "", "Nothing: what was due meanwhile expired when Curfew was back."
-			}
-			list = append(list, Finding{
-				QueueName: QueueName{t.VHost, t.Queue}, Cause: cause, Count: t.Count, Toll: t.Count, Action: t.Action, FirstAt: t.FirstDeadlineAt, Late: late, Do: do,
-				Text: fmt.Sprintf("%s expired late, by up to %s%s", printable.Plural(t.Count, "message"), printable.Span(late), since),
-			})
+		q, late := QueueName{t.VHost, t.Queue}, time.Duration(t.WorstMillis)*time.Millisecond
+		down := t.FirstDeadlineAt > 0 && t.FirstDeadlineAt < s.Opened.UnixMilli()
+		if t.Kind != ExpiredLate || s.Starved > 0 || down && s.Purposes[q] == deadline.Telemetry {
+			continue
 		}
+		f := Finding{QueueName: q, Cause: t.VHost, Count: t.Count, Toll: t.Count, Action: t.Action, FirstAt: t.FirstDeadlineAt, Late: late}
+		f.Text = fmt.Sprintf("%s expired late, by up to %s", printable.Plural(t.Count, "message"), printable.Span(late))
+		if down { // one cause for all virtual hosts
+			f.Cause, f.Do, f.Text = "", "Nothing: what was due meanwhile expired when Curfew was back.", f.Text+"; Curfew was down when the first was due"
+		}
+		list = append(list, f)
 	}
 	return list
 }
