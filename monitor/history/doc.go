@@ -20,8 +20,8 @@
 // happened for the longest time, if that is an hour or more. Without such a queue it has no
 // history of its own, and counts only in that of all queues, where what expires in it counts as a loss.
 //
-// Sampling takes at most a hundredth of one processor: if a sample takes longer than 10 ms, the next
-// one comes later, and its counts are spread over the seconds since the last one.
+// Sampling takes about a hundredth of one processor: if a sample takes longer than 10 ms, the next
+// one comes up to 3 s later, and its counts are spread over the seconds since the last one.
 //
 // # After a crash
 //

@@ -88,8 +88,10 @@ const (
 	sampleEvery = time.Second
 	// sampleShare is which part of the time sampling may take.
 	sampleShare = 100
-	stateEvery  = 5 * time.Second
-	saveEvery   = 5 * time.Minute
+	// longestPause bounds the pause after a sample that had to wait, for a busy machine or a lock.
+	longestPause = 3 * time.Second
+	stateEvery   = 5 * time.Second
+	saveEvery    = 5 * time.Minute
 )
 
 // Run samples until ctx ends, and saves then. It returns nil.
@@ -106,7 +108,7 @@ func (h *History) Run(ctx context.Context) error {
 			at := h.now()
 			h.sample(at)
 			took := h.now().Sub(at)
-			next.Reset(max(h.now().Truncate(sampleEvery).Add(sampleEvery).Sub(h.now()), (sampleShare-1)*took))
+			next.Reset(max(h.now().Truncate(sampleEvery).Add(sampleEvery).Sub(h.now()), min((sampleShare-1)*took, longestPause)))
 		case <-states.C:
 			h.watch(h.Source.State(), h.now())
 		case <-saves.C:

@@ -28,11 +28,15 @@ type fake struct {
 	totals Stats
 	state  State
 	meant  string // the queue in which an expiry is no loss
+	slow   time.Duration
+	rounds int
 }
 
 func (f *fake) Meant(_, queue string) bool { return queue == f.meant }
 
 func (f *fake) Queues(fn func(*Queue)) Stats {
+	f.rounds++
+	time.Sleep(f.slow)
 	for i := range f.queues {
 		fn(&f.queues[i])
 	}
@@ -704,6 +708,17 @@ func TestRun(t *testing.T) {
 		require.NoError(t, <-ended)
 	})
 	require.FileExists(t, file)
+}
+
+// TestSamplesThatWait for a busy machine do not make the history stand still.
+func TestSamplesThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{slow: 400 * time.Millisecond}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.NoError(t, New(Options{Source: f}).Run(ctx))
+		require.Greater(t, f.rounds, 12)
+	})
 }
 
 func TestHandler(t *testing.T) {
