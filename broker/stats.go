@@ -166,8 +166,8 @@ func SignsOf(b *Broker) Signs {
 	s := Signs{
 		LettersWaiting: int(max(b.env.Waiting.Load(), 0)), LettersDropped: b.env.Counters.DeadLettersLost.Load(), PoliciesNotInForce: b.policiesNotInForce(),
 	}
-	if free, _ := b.Alarm.Disk(); free >= 0 {
-		s.DiskFree, s.DiskLimit = free, b.opts.DiskFreeLimit
+	if free, limit := b.Alarm.Disk(); free >= 0 {
+		s.DiskFree, s.DiskLimit = free, limit
 	}
 	return s
 }

@@ -153,12 +153,12 @@ func (a *API) memoryLimit() int64 {
 	return 1 << 40
 }
 
-// disk returns the free space where messages are kept, and its limit, in bytes.
+// disk returns the free space where messages are kept, and the limit in force, in bytes.
 func (a *API) disk() (free, limit int64) {
-	free, _, err := memory.DiskSpace(cmp.Or(a.DataDir, "."))
-	if err != nil {
-		return 0, a.DiskFreeLimit
+	if free, limit = a.b.Alarm.Disk(); free >= 0 {
+		return free, limit
 	}
+	free, _, _ = memory.DiskSpace(cmp.Or(a.DataDir, ".")) // 0 with an error
 	return free, a.DiskFreeLimit
 }
 
