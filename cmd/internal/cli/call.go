@@ -56,6 +56,9 @@ type Error struct {
 	asked Endpoint
 }
 
+// tagOf is the tag that a user lacks, by the reason for which the API refused.
+var tagOf = map[string]string{"Not management user": "management", "Not monitor user": "monitoring", "Not administrator user": "administrator"}
+
 func (e *Error) Error() string {
 	if e.Status == http.StatusNotFound && e.Reason == "Not Found" {
 		return "Not Found (HTTP 404); check the name and --vhost"
@@ -64,10 +67,10 @@ func (e *Error) Error() string {
 	if e.asked.URL != "" { // without a URL the error is a command's, not the API's
 		text += fmt.Sprintf(" (HTTP %d)", e.Status)
 	}
-	switch {
+	switch tag := tagOf[e.Reason]; {
 	case e.Status != http.StatusUnauthorized:
-	case e.Reason == "Not management user":
-		text += "; it takes a tag, even for one's own messages: an administrator gives it with curfew user tags USER management"
+	case tag != "":
+		text += "; it takes the tag " + tag + ", which an administrator gives with curfew user tags USER " + tag
 	default:
 		text += "; check --user and --password-file, or CURFEW_USER and CURFEW_PASSWORD, and the user's permissions"
 	}

@@ -50,6 +50,8 @@ func TestErrors(t *testing.T) {
 		{http.StatusBadRequest, `{"error":"bad_request","reason":"a &lt; b\n"}`, "a < b (HTTP 400)", 0},
 		{http.StatusUnauthorized, `{"error":"not_authorized","reason":"Login failed"}`,
 			"Login failed (HTTP 401); check --user and --password-file, or CURFEW_USER and CURFEW_PASSWORD, and the user's permissions", 0},
+		{http.StatusUnauthorized, `{"error":"not_authorized","reason":"Not monitor user"}`,
+			"Not monitor user (HTTP 401); it takes the tag monitoring, which an administrator gives with curfew user tags USER monitoring", 0},
 		{http.StatusConflict, `{"error":"unconfirmed","reason":"7 match","matched":7}`, "7 match (HTTP 409)", 7},
 		{http.StatusBadGateway, "<html>", "502 Bad Gateway (HTTP 502)", 0},
 	} {
