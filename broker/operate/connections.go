@@ -27,7 +27,7 @@ func (o *Operations) ListConsumers(_ context.Context, a Actor, vhost, queue stri
 	if err := o.permit(&a, ListQueues, vhost); err != nil {
 		return nil, err
 	}
-	seen := o.visible(a)
+	seen := o.Visible(a)
 	for _, c := range o.Server.List() {
 		if !seen[c.VHost] || vhost != "" && vhost != c.VHost {
 			continue

@@ -53,7 +53,7 @@ func Holders(o *Access, a Actor, at QueueName) ([]Consumer, error) {
 	if err := o.permit(&a, ListQueues, at.VHost); err != nil {
 		return nil, err
 	}
-	seen, list := o.visible(a), []Consumer{}
+	seen, list := o.Visible(a), []Consumer{}
 	all := o.consumers.get(&o.epoch, 2*time.Microsecond, o.everyConsumer)
 	for i := range all {
 		of := all[i].Queue

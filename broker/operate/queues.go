@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"go.uber.org/zap"
@@ -41,16 +42,30 @@ func (l Losses) Compare(o Losses) int {
 	return cmp.Or(cmp.Compare(l.Lost, o.Lost), cmp.Compare(l.Rescued, o.Rescued))
 }
 
-// LossesOfAll adds up those of queues.
-func LossesOfAll(queues []*Queue, hour deadline.Hour) Losses {
+// LossesOfAll adds up those of queues, and of the deleted ones of virtual hosts.
+func LossesOfAll(queues []*Queue, hour deadline.Hour, vhosts map[string]bool) Losses {
 	all := Losses{Lost: -1, Rescued: -1}
+	gone := maps.Clone(hour)
 	for _, q := range queues {
-		l := q.LossesIn(hour)
-		if all.Meant += l.Meant; l.Lost >= 0 {
-			all = Losses{max(all.Lost, 0) + l.Lost, max(all.Rescued, 0) + l.Rescued, all.Parked + l.Parked, all.Meant}
+		delete(gone, [2]string{q.VHost, q.Name})
+		all.add(q.LossesIn(hour))
+	}
+	for name, of := range gone {
+		if vhosts[name[0]] && of.Expired > 0 {
+			all.add(lossesOf(of))
 		}
 	}
 	return all
+}
+
+func (l *Losses) add(o Losses) {
+	if l.Meant += o.Meant; o.Lost >= 0 {
+		l.Lost, l.Rescued, l.Parked = max(l.Lost, 0)+o.Lost, max(l.Rescued, 0)+o.Rescued, l.Parked+o.Parked
+	}
+}
+
+func lossesOf(of deadline.Toll) Losses {
+	return Losses{Lost: of.Dropped, Rescued: of.Expired - of.Meant - of.Dropped, Meant: of.Meant}
 }
 
 // LossesIn are those of the queue, of what expired in the last hour.
@@ -59,7 +74,7 @@ func (q *Queue) LossesIn(hour deadline.Hour) Losses {
 	if !known || !q.Purpose.Loses() && !q.Wait.Objective.NoneExpires() {
 		return Losses{Lost: -1, Rescued: -1, Meant: of.Meant}
 	}
-	l := Losses{Lost: of.Dropped, Rescued: of.Expired - of.Meant - of.Dropped, Meant: of.Meant}
+	l := lossesOf(of)
 	if q.ExchangeMissing {
 		l.Parked = l.Rescued
 	}
@@ -81,7 +96,7 @@ func (o *Access) ListQueues(_ context.Context, a Actor) ([]*Queue, error) {
 	if err := o.permit(&a, ListQueues, ""); err != nil {
 		return nil, err
 	}
-	seen := o.visible(a)
+	seen := o.Visible(a)
 	all := o.queues.get(&o.epoch, 20*time.Microsecond, func() (all []Queue, n int) {
 		for _, vh := range o.Broker.VHosts() {
 			for _, q := range vh.Queues.List() {
@@ -99,8 +114,8 @@ func (o *Access) ListQueues(_ context.Context, a Actor) ([]*Queue, error) {
 	return list, nil
 }
 
-// visible returns the names of the virtual hosts that the actor may look into.
-func (o *Access) visible(a Actor) map[string]bool {
+// Visible returns the names of the virtual hosts that the actor may look into.
+func (o *Access) Visible(a Actor) map[string]bool {
 	names := map[string]bool{}
 	for _, vh := range o.VHosts(a) {
 		names[vh.Name()] = true

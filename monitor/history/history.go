@@ -64,9 +64,10 @@ type History struct {
 	last    int64 // the last second that was written, Unix; 0: none yet
 	total   series
 	queues  map[[2]string]*series
-	full    bool      // a queue got no rings
-	idle    []*series // whose rings another queue may take
-	idleAt  int64     // when they were looked for
+	evicted map[string]*hour // what expired in queues whose rings another has, by virtual host
+	full    bool             // a queue got no rings
+	idle    []*series        // whose rings another queue may take
+	idleAt  int64            // when they were looked for
 	marks   marks
 	known   state   // what the last State said
 	sampled []Queue // of one round; only sample uses it
@@ -76,7 +77,7 @@ type History struct {
 // New returns a history that begins with what the file has of the last day.
 func New(o Options) *History {
 	o.Log = cmp.Or(o.Log, zap.NewNop())
-	h := &History{Options: o, log: o.Log.Named("history"), now: (&clock{at: time.Now()}).now, queues: make(map[[2]string]*series)}
+	h := &History{Options: o, log: o.Log.Named("history"), now: (&clock{at: time.Now()}).now, queues: make(map[[2]string]*series), evicted: make(map[string]*hour)}
 	h.total.rings, h.total.counting = newRings(totalLengths), true
 	h.load(h.now())
 	h.marks.version = h.now().UnixMilli()
@@ -240,6 +241,10 @@ func (h *History) evictLocked(second int64) bool {
 		h.idle = h.idle[:len(h.idle)-1]
 		if h.queues[[2]string{s.vhost, s.name}] == s && (s.gone(second) || second-s.active >= int64(idleBefore.Seconds())) {
 			delete(h.queues, [2]string{s.vhost, s.name})
+			if h.evicted[s.vhost] == nil {
+				h.evicted[s.vhost] = new(hour)
+			}
+			h.evicted[s.vhost].addAll(&s.hour, second)
 			return true
 		}
 	}

@@ -140,13 +140,17 @@ func (h *History) ExpiredInADay() deadline.Toll {
 	return all
 }
 
-// ExpiredInAnHour is what expired in the last hour, to the minute, in the queues that have a history.
+// ExpiredInAnHour is what expired in the last hour, to the minute, in the queues that have a history, and without the name of a queue, in those of
+// a virtual host that were deleted and have none any more.
 func (h *History) ExpiredInAnHour() deadline.Hour {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	hour := make(deadline.Hour, len(h.queues))
 	for of, s := range h.queues {
 		hour[of] = s.hour.sum(h.last)
+	}
+	for vhost, one := range h.evicted {
+		hour[[2]string{vhost, ""}] = one.sum(h.last)
 	}
 	return hour
 }

@@ -42,6 +42,15 @@ func (h *hour) add(second int64, toll deadline.Toll) {
 	at.Add(toll)
 }
 
+// addAll adds what another has that is not older than an hour.
+func (h *hour) addAll(o *hour, second int64) {
+	for i := range o {
+		if second/60-o[i].minute < int64(len(o)) {
+			h.add(60*o[i].minute, o[i].Toll)
+		}
+	}
+}
+
 // sum adds up what is not older than an hour.
 func (h *hour) sum(second int64) (all deadline.Toll) {
 	for i := range h {

@@ -129,7 +129,7 @@ func (o *ownBroker) status(s *Status, hour deadline.Hour) {
 	letters, _ := operate.ListDeadLetterQueues.Do(context.Background(), o.operations.Access, everything, operate.VHostFilter{})
 	s.Dead = deadletters.Kept(letters)
 	queues, _ := o.operations.ListQueues(context.Background(), everything)
-	if losses := operate.LossesOfAll(queues, hour); losses.Lost >= 0 {
+	if losses := operate.LossesOfAll(queues, hour, o.operations.Visible(everything)); losses.Lost >= 0 {
 		s.Lost, s.Rescued, s.Meant = &losses.Lost, &losses.Rescued, losses.Meant
 	}
 	memory, disk := o.broker.Alarm.Low()

@@ -167,7 +167,7 @@ func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visit
 		}
 		o.Ready, o.Unacked, o.Consumers = o.Ready+q.Ready, o.Unacked+q.Unacked, o.Consumers+q.Consumers
 	}
-	o.Queues, o.Losses = len(queues), operate.LossesOfAll(queues, hour)
+	o.Queues, o.Losses = len(queues), operate.LossesOfAll(queues, hour, of.Visible(v.Actor()))
 	of.Rates.Refresh()
 	rates := of.Rates.Of(of.Totals(), operate.TotalKey{})
 	o.Published, o.Delivered = rates["publish"], rates["deliver_get"]
