@@ -109,7 +109,7 @@ func statusRows(s *node.Status) [][]string {
 		if s.Lost != nil {
 			add("", "in the last hour ", *s.Lost, " lost, ", *s.Rescued, " dead-lettered, ", s.Meant, " as meant")
 		}
-		add("lateness", "p50 ", lateness(s.LatenessP50), ", p99 ", lateness(s.LatenessP99))
+		add("lateness", "p50 ", lateness(s.LatenessP50), ", p99 ", lateness(s.LatenessP99), " in the last hour")
 		add("schedule", s.Fires)
 	default:
 		add("deadlines", "monitor off: messages expire only when a delivery or a get meets them")

@@ -43,7 +43,7 @@ func TestStatusAndAuditCommands(t *testing.T) {
 	}
 	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Regexp(c, incidents, r.status()) }, time.Minute, 20*time.Millisecond)
 	text := r.status()
-	for _, line := range []string{health + `\n`, `messages +21 ready, 0 unacked in 2 queues\n +21 dead letters, of these 0 parked \(see curfew dlq list\)\n +0 delayed `, `lateness +p50 <= .*, p99 <= `, `incidents +` + incidents + `, info \d \(see curfew incident ls\)\n`, `resource alarms +0\n`,
+	for _, line := range []string{health + `\n`, `messages +21 ready, 0 unacked in 2 queues\n +21 dead letters, of these 0 parked \(see curfew dlq list\)\n +0 delayed `, `lateness +p50 <= .*, p99 <= .* in the last hour\n`, `incidents +` + incidents + `, info \d \(see curfew incident ls\)\n`, `resource alarms +0\n`,
 		`schedule +in Curfew itself, fires on time\n`, `store +on disk: \S+, \d.* free; the folder was empty at this start: .*\n +open to publishers\n`,
 		`clients +\d+ connections?, 0 consumers\n`, `  \d+ segments?, \d.* MiB, of which messages need \d`, `  syncs p50 <= .*, p99 <= `, `memory +\d+(\.\d)? MiB of \d`} {
 		assert.Regexp(t, line, text)

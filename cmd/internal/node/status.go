@@ -15,6 +15,7 @@ import (
 	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/broker/policy"
+	"curfew/monitor"
 )
 
 // Status is the state of a Curfew on one screen.
@@ -42,7 +43,7 @@ type Status struct {
 	Meant        int64      `json:"meant_last_hour"`         // messages besides whose expiry was no loss
 	LastDay      int64      `json:"expired_last_day"`        // messages
 	MeantInADay  int64      `json:"meant_last_day"`          // of these, how many were meant to
-	LatenessP50  *float64   `json:"lateness_p50_seconds"`    // since the start; null: none fired
+	LatenessP50  *float64   `json:"lateness_p50_seconds"`    // in the last hour; null: nothing expired
 	LatenessP99  *float64   `json:"lateness_p99_seconds"`
 	Ready        uint64     `json:"ready"`        // messages
 	Unacked      uint64     `json:"unacked"`      // messages
@@ -94,6 +95,8 @@ func (n *Node) status(o *opsEndpoints) Status {
 	if n.monitor != nil {
 		m := n.monitor.Health()
 		which, then, _ := m.Schedule.Says()
+		late := n.monitor.LatenessWithin(time.Hour)
+		s.LatenessP50, s.LatenessP99 = seconds(&late, 0.50), seconds(&late, 0.99)
 		s.Schedule, s.Fires, s.Pending = string(m.Schedule), which+then, m.Pending
 	}
 	for _, f := range h.seen.Forecasts {
@@ -187,13 +190,23 @@ func (s *Status) measure(metrics prometheus.Gatherer) {
 					next := time.UnixMilli(int64(math.Ceil(math.Round(value*1e6) / 1e3))).UTC() // as all deadlines are shown
 					s.Next = &next
 				}
-			case "curfew_deadline_lateness_seconds":
-				s.LatenessP50, s.LatenessP99 = quantiles(m.GetHistogram())
 			case "curfew_journal_fsync_duration_seconds":
 				s.SyncP50, s.SyncP99 = quantiles(m.GetHistogram())
 			}
 		}
 	}
+}
+
+// seconds is what the share of messages were late at most, up to the last bound; nil: nothing expired.
+func seconds(l *monitor.Lateness, share float64) *float64 {
+	if l.Total() == 0 {
+		return nil
+	}
+	millis, ok := l.Within(share)
+	if !ok {
+		millis = l.UpTo[len(l.UpTo)-1]
+	}
+	return new(float64(millis) / 1000)
 }
 
 // quantiles are the median and the 99th percentile, as quantile has them.

@@ -179,7 +179,7 @@ func (o *overview) watch(m Monitor, all []deadline.Forecast, q url.Values) {
 	o.Health = m.Health()
 	o.Timeline = newTimeline(m, o.NowMillis, o.Health.Pending, q)
 	o.Histogram = lateness(m, q)
-	late := ui.NewHistogram(m.Lateness())
+	late := ui.NewHistogram(m.LatenessWithin(time.Hour))
 	o.Late, o.Latest = late.Most, late.All
 	o.RecentExpiries = m.RecentExpiries()
 	o.RecentExpiries = o.RecentExpiries[:min(len(o.RecentExpiries), overviewExpiries)]
