@@ -64,11 +64,25 @@ func (c *consumers) see(n int, second int64) *Mark {
 }
 
 // watchConsumersLocked takes the number of consumers of a queue.
-func (h *History) watchConsumersLocked(s *series, n int, second int64) {
-	if m := s.consumers.see(n, second); m != nil {
-		m.VHost, m.Queue, m.Text = s.vhost, s.name, s.name+" "+m.Text
+func (h *History) watchConsumersLocked(s *series, q *Queue, second int64) {
+	if m := s.consumers.see(q.Consumers, second); m != nil {
+		if m.VHost, m.Queue = s.vhost, s.name; m.Kind == ConsumersGone {
+			m.About = q.Left
+		}
+		m.say(s.name, m.Text)
 		h.marks.addConsumers(m)
 	}
+}
+
+// say sets the text, with the virtual host, unless that is the default one, and with who left.
+func (m *Mark) say(queues, what string) {
+	if m.VHost != "/" {
+		queues += " (vhost " + m.VHost + ")"
+	}
+	if m.About != "" {
+		what += ": " + m.About + " left"
+	}
+	m.Text = queues + " " + what
 }
 
 // moment is how far apart, in milliseconds, marks about the consumers of several queues are one: a client leaves all its queues at once.
@@ -91,6 +105,9 @@ func (m *Mark) join(one *Mark) {
 	if m.Queues == 0 {
 		m.Queues, m.Named, m.Queue = 1, []string{m.Queue}, ""
 	}
+	if m.About != one.About {
+		m.About = ""
+	}
 	m.Queues, m.Consumers = m.Queues+1, m.Consumers+one.Consumers
 	if len(m.Named) < maxNamed {
 		m.Named = append(slices.Clone(m.Named), one.Queue) // readers have the one before
@@ -104,5 +121,5 @@ func (m *Mark) join(one *Mark) {
 	if m.Kind == ConsumersBack {
 		what = "have consumers now"
 	}
-	m.Text = fmt.Sprintf("%s %s (%d)", which, what, m.Consumers)
+	m.say(which, fmt.Sprintf("%s (%d)", what, m.Consumers))
 }

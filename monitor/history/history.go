@@ -37,6 +37,7 @@ type Queue struct {
 	Depth                int // messages, unacked ones among them
 	AtRisk               int // of these, by the forecast
 	Consumers            int
+	Left                 string // the client whose consumer was the last to leave; "": not known
 	Published, Delivered uint64
 }
 
@@ -193,7 +194,7 @@ func (h *History) sampleLocked(q *Queue, second int64) {
 	}
 	s.seen = second
 	s.gather(q.Depth, q.AtRisk, q.Published, q.Delivered)
-	h.watchConsumersLocked(s, q.Consumers, second)
+	h.watchConsumersLocked(s, q, second)
 	if s.depth > 0 || s.came > 0 || s.went > 0 || s.Expired > 0 {
 		s.active = second
 	}
@@ -240,11 +241,11 @@ func (h *History) evictLocked(second int64) bool {
 		s := h.idle[len(h.idle)-1]
 		h.idle = h.idle[:len(h.idle)-1]
 		if h.queues[[2]string{s.vhost, s.name}] == s && (s.gone(second) || second-s.active >= int64(idleBefore.Seconds())) {
-			delete(h.queues, [2]string{s.vhost, s.name})
 			if h.evicted[s.vhost] == nil {
 				h.evicted[s.vhost] = new(hour)
 			}
 			h.evicted[s.vhost].addAll(&s.hour, second)
+			delete(h.queues, [2]string{s.vhost, s.name})
 			return true
 		}
 	}

@@ -494,15 +494,15 @@ func TestConsumersThatLeave(t *testing.T) {
 	require.Empty(t, since(h, 1))
 	left := at.UnixMilli()
 	with(60, 3)
-	require.Equal(t, []string{"consumers_gone q has lost 7 of its 10 consumers"}, since(h, 1))
+	require.Equal(t, []string{"consumers_gone q (vhost v) has lost 7 of its 10 consumers"}, since(h, 1))
 	require.Equal(t, left, h.marks.list[1].At, "when they left")
 	with(60, 5)
 	with(60, 6)
-	require.Equal(t, []string{"consumers_back q has consumers again (6)"}, since(h, 2))
+	require.Equal(t, []string{"consumers_back q (vhost v) has consumers again (6)"}, since(h, 2))
 	with(60, 3)
 	with(60, 0)
 	with(2, 4)
-	require.Equal(t, []string{"consumers_gone q has lost all its consumers (3)", "consumers_back q has consumers again (4)"}, since(h, 4))
+	require.Equal(t, []string{"consumers_gone q (vhost v) has lost all its consumers (3)", "consumers_back q (vhost v) has consumers again (4)"}, since(h, 4))
 	require.Equal(t, "/queue?name=q&vhost=v", h.Read(Request{VHost: "v", Queue: "q", Span: 24 * time.Hour}).Marks[2].Page)
 	with(60, 4)
 	with(5, 0)
@@ -531,7 +531,7 @@ func TestConsumersThatCome(t *testing.T) {
 	require.Empty(t, since(h, 1))
 	came := at.UnixMilli()
 	with(60, 1, 2, 1, 1, 1)
-	require.Equal(t, []string{"consumers_back q1, q2, q3 and 1 more queue have consumers now (5)"}, since(h, 1))
+	require.Equal(t, []string{"consumers_back q1, q2, q3 and 1 more queue (vhost v) have consumers now (5)"}, since(h, 1))
 	require.Equal(t, came, h.marks.list[1].At, "when they came")
 }
 
@@ -547,10 +547,11 @@ func TestAClientOfManyQueues(t *testing.T) {
 		f.queues[i].Consumers = 0
 	}
 	f.queues[1].Consumers = 2 // it leaves a little later
+	f.queues[0].Left, f.queues[36].Left, f.queues[37].Left = "one of them", "worker", "worker"
 	sampled(h, start().Add(time.Minute), 2, func(int) {})
 	f.queues[1].Consumers = 0
 	sampled(h, start().Add(time.Minute+2*time.Second), 60, func(int) {})
-	require.Equal(t, []string{"consumers_gone 10, 12, 13 and 33 more queues have lost consumers (72)", "consumers_gone a, b have lost consumers (2)"}, since(h, 1))
+	require.Equal(t, []string{"consumers_gone 10, 12, 13 and 33 more queues have lost consumers (72)", "consumers_gone a, b (vhost v) have lost consumers (2): worker left"}, since(h, 1))
 	axis := func(vhost, queue string) int {
 		return len(h.Read(Request{VHost: vhost, Queue: queue, Span: 24 * time.Hour}).Marks) - 1
 	}
@@ -559,7 +560,7 @@ func TestAClientOfManyQueues(t *testing.T) {
 		f.queues[i].Consumers = 1
 	}
 	sampled(h, start().Add(3*time.Minute), 60, func(int) {})
-	require.Contains(t, since(h, 3), "consumers_back a, b, c have consumers now (3)")
+	require.Contains(t, since(h, 3), "consumers_back a, b, c (vhost v) have consumers now (3)")
 }
 
 // TestNewVersions of an application are marks; its first one is not, nor one that was connected in the last day.

@@ -42,7 +42,7 @@ type Mark struct {
 	Text  string `json:"text"`
 	VHost string `json:"vhost,omitempty"` // "": it is not about a virtual host
 	Queue string `json:"queue,omitempty"` // "": it is not about one queue
-	About string `json:"about,omitempty"` // the ID of an incident, or an application
+	About string `json:"about,omitempty"` // the ID of an incident, an application, or the client that left
 	Page  string `json:"page"`            // path of the dashboard's page that shows more
 
 	// Of a mark about the consumers of several queues: how many queues, and the first of their names.
@@ -141,7 +141,7 @@ func (m *Mark) page() string {
 		if m.Queue != "" {
 			return "/queue?" + url.Values{"vhost": {m.VHost}, "name": {m.Queue}}.Encode()
 		}
-		return "/queues"
+		return "/queues?" + url.Values{"vhost": {m.VHost}}.Encode()
 	case Deployed:
 		return "/connections?" + url.Values{"q": {m.About}}.Encode()
 	case Started:

@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+	"fmt"
 	"path/filepath"
 
 	"curfew/broker/operate"
@@ -63,7 +64,7 @@ var marked = map[operate.Operation]string{
 	admin.Policies.Set.Name: "policy set", admin.Policies.Clear.Name: "policy removed",
 	admin.OperatorPolicies.Set.Name: "operator policy set", admin.OperatorPolicies.Clear.Name: "operator policy removed",
 	operate.ImportDefinitions: "definitions imported",
-	operate.DeleteQueue:       "queue deleted", admin.DeleteExchange.Name: "exchange deleted",
+	operate.DeleteQueue:       "queue deleted", admin.DeleteExchange.Name: "exchange deleted", admin.Unbind.Name: "binding removed",
 	admin.MakeVHost.Name: "virtual host set", admin.DeleteVHost.Name: "virtual host deleted",
 	admin.SetUser.Name: "user set", admin.SetUserTags.Name: "tags of a user set", admin.DeleteUser.Name: "user deleted",
 	admin.SetPermission.Name: "permission set", admin.ClearPermission.Name: "permission removed",
@@ -80,7 +81,11 @@ func (n *Node) changed(c operate.Change) {
 		if which == "" && c.Operation != operate.ImportDefinitions {
 			user, _ := c.Values["name"].(string)
 			exchange, _ := c.Values["exchange"].(string)
-			kind, which = history.Changed, cmp.Or(c.At.Name, user, exchange)
+			source, _ := c.Values["source"].(string)
+			if source != "" {
+				source += fmt.Sprintf(" → %v, key %q", c.Values["destination"], c.Values["routing_key"])
+			}
+			kind, which = history.Changed, cmp.Or(c.At.Name, user, exchange, source)
 			if which != "" && c.At.VHost != "" {
 				which += " (vhost " + c.At.VHost + ")"
 			}

@@ -260,6 +260,9 @@ func (o *ownBroker) queues(forecasts []deadline.Forecast, fn func(*history.Queue
 		if f := of[incident.QueueName{VHost: one.VHost, Name: one.Name}]; f != nil {
 			one.AtRisk = f.AtRisk
 		}
+		if consumers == 0 {
+			one.Left = q.Departed().Client
+		}
 		fn(&one)
 	})
 	return history.Stats{Published: published, Delivered: delivered}
