@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"curfew/broker/internal/delivery"
 	"curfew/broker/queue"
 )
 
@@ -20,6 +21,25 @@ func Rejecting(all []Settling) (queues []*Queue) {
 		}
 	}
 	return queues
+}
+
+// Reroute prepares a Transact: it looks up by their names the queues that publishes were routed to. One that was deleted
+// and declared again takes what was for the old one. Reroute returns the publishes that no queue takes any more, by
+// their place in the batch; they are valid until Transact.
+func (p *Publisher) Reroute() map[int]Publication {
+	if p.batch == nil {
+		return nil
+	}
+	lost := map[int]Publication{}
+	for number, pos := range p.batch.Resolve(func(q *delivery.Queue) *delivery.Queue {
+		if now, err := p.vh.Queues.Get(q.Name()); err == nil {
+			return &now.Queue
+		}
+		return nil
+	}) {
+		lost[number] = Publication(p.vh.b.env.Store.View(pos))
+	}
+	return lost
 }
 
 // Transact is Flush for a transaction: it enters what was added and then settles. Each

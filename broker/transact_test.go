@@ -96,3 +96,29 @@ func TestTransactionSettlesAfterItPublished(t *testing.T) {
 		x.p.Transact(nil, nil)
 	})
 }
+
+// TestQueueIsReplacedBeforeTheCommit: the store keeps no message for a restart that was routed to a queue that is not durable.
+func TestQueueIsReplacedBeforeTheCommit(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	x := openTestBroker(t, o)
+	x.queue("q", nil)
+	x.durable("other", nil)
+	p := amqp.Properties{DeliveryMode: 2}
+	for range 20 {
+		for _, key := range []string{"q", "other"} {
+			_, err := x.p.Add(&broker.Publication{RoutingKey: []byte(key), Properties: p.Append(nil), Body: []byte("body")})
+			require.NoError(t, err)
+		}
+	}
+	_, err := x.vh.Queues.Delete(nil, "q", broker.QueueDeletion{})
+	require.NoError(t, err)
+	x.durable("q", nil)
+	assert.Empty(t, x.p.Reroute())
+	require.Empty(t, x.p.Transact(nil, nil))
+	x.commit()
+	assert.Equal(t, fmt.Sprint(20, 20), x.depths("q", "other"))
+	require.NoError(t, x.b.Close())
+	again := openTestBroker(t, o)
+	assert.Equal(t, fmt.Sprint(0, 20), again.depths("q", "other"))
+	require.NoError(t, again.b.Close())
+}

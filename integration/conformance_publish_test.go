@@ -96,6 +96,59 @@ var publishVectors = []vector{
 		check(s.t, ch.TxCommit())
 		return fmt.Sprintf("%d, then %d with the commit", before, len(returned))
 	}, want: "0, then 1 with the commit"},
+	{name: "tx and a deleted queue", ask: func(s *session) string {
+		return s.committing(func(ch *amqp091.Channel, q string) {
+			s.sendMandatory(ch, "", "nobody", "1")
+			s.sendMandatory(ch, "", q, "2")
+			s.sendMandatory(ch, "", "nobody", "3")
+			s.delete(ch, q)
+		})
+	}, want: "312 1, 312 2, 312 3; NOT_FOUND"},
+	{name: "tx and a queue declared again", ask: func(s *session) string {
+		return s.committing(func(ch *amqp091.Channel, q string) {
+			s.sendMandatory(ch, "", q, "1")
+			s.delete(ch, q)
+			s.queue(ch, q, nil)
+			s.sendMandatory(ch, "", q, "2")
+		})
+	}, want: "; 1 2"},
+	{name: "tx and a queue declared late", ask: func(s *session) string {
+		return s.committing(func(ch *amqp091.Channel, q string) {
+			s.delete(ch, q)
+			s.publish(ch, q, amqp091.Publishing{Body: []byte("1")})
+			s.sendMandatory(ch, "", q, "2")
+			s.queue(ch, q, nil)
+		})
+	}, want: "; 1 2"},
+	{name: "tx and one of two queues deleted", ask: func(s *session) string {
+		return s.committing(func(ch *amqp091.Channel, q string) {
+			other := s.queue(ch, q+".other", nil)
+			check(s.t, ch.QueueBind(q, "k", "amq.direct", false, nil))
+			check(s.t, ch.QueueBind(other, "k", "amq.direct", false, nil))
+			s.sendMandatory(ch, "amq.direct", "k", "1")
+			s.delete(ch, other)
+		})
+	}, want: "; 1"},
+	{name: "tx and other bindings", ask: func(s *session) string {
+		return s.committing(func(ch *amqp091.Channel, q string) {
+			check(s.t, ch.ExchangeDeclare(q, "direct", false, false, false, false, nil))
+			s.sendMandatory(ch, q, "k", "1")
+			check(s.t, ch.QueueBind(q, "k", q, false, nil))
+			s.sendMandatory(ch, q, "k", "2")
+			check(s.t, ch.ExchangeDelete(q, false, false))
+		})
+	}, want: "312 1; 2"},
+	{name: "tx and an alternate exchange", ask: func(s *session) string {
+		return s.committing(func(ch *amqp091.Channel, q string) {
+			other := s.queue(ch, q+".other", nil)
+			check(s.t, ch.ExchangeDeclare(q, "direct", false, false, false, false, amqp091.Table{"alternate-exchange": "amq.fanout"}))
+			check(s.t, ch.QueueBind(other, "k", q, false, nil))
+			check(s.t, ch.QueueBind(q, "", "amq.fanout", false, nil))
+			s.sendMandatory(ch, q, "k", "1")
+			s.delete(ch, other)
+			check(s.t, ch.ExchangeDelete(q, false, false))
+		})
+	}, want: "312 1; "},
 	{name: "tx and no exchange", ask: func(s *session) string {
 		return s.closing(func(ch *amqp091.Channel) error {
 			check(s.t, ch.Tx())
@@ -339,4 +392,41 @@ func (s *session) publishing(exchange string, headers amqp091.Table) string {
 	return s.closing(func(ch *amqp091.Channel) error {
 		return ch.PublishWithContext(s.t.Context(), exchange, "k", false, false, amqp091.Publishing{Headers: headers})
 	})
+}
+
+// committing runs f in a transaction, and says what its commit returns and what is then in the session's queue.
+func (s *session) committing(f func(ch *amqp091.Channel, queue string)) string {
+	s.t.Helper()
+	ch := s.channel()
+	returned := ch.NotifyReturn(make(chan amqp091.Return, 8))
+	s.queue(ch, s.name, nil)
+	check(s.t, ch.Tx())
+	f(ch, s.name)
+	check(s.t, ch.TxCommit())
+	var back, in []string
+	for len(returned) > 0 {
+		r := <-returned
+		back = append(back, fmt.Sprintf("%d %s", r.ReplyCode, r.Body))
+	}
+	for {
+		d, some, err := ch.Get(s.name, true)
+		if err != nil {
+			in = append(in, "NOT_FOUND")
+		}
+		if !some {
+			return strings.Join(back, ", ") + "; " + strings.Join(in, " ")
+		}
+		in = append(in, string(d.Body))
+	}
+}
+
+func (s *session) sendMandatory(ch *amqp091.Channel, exchange, key, body string) {
+	s.t.Helper()
+	check(s.t, ch.PublishWithContext(s.t.Context(), exchange, key, true, false, amqp091.Publishing{Body: []byte(body)}))
+}
+
+func (s *session) delete(ch *amqp091.Channel, queue string) {
+	s.t.Helper()
+	_, err := ch.QueueDelete(queue, false, false, false)
+	check(s.t, err)
 }

@@ -25,20 +25,30 @@ const (
 // A message whose lock lapses before the commit returns to its queue, and the commit is
 // refused: nothing of the transaction takes effect (Service Bus: Transactions).
 //
-// A commit makes the publishes enter their queues, one lock per queue, and then settles. As
+// A commit looks up the queues that the publishes were routed to by their names, as in RabbitMQ: bindings that were made or
+// removed since are not looked at, and a queue that was deleted and declared again takes what was meant for the old one.
+// Then it makes the publishes enter their queues, one lock per queue, and then settles. As
 // in RabbitMQ, others may see the transaction in one queue before they see it in the next.
 // After a crash, all of it is found or nothing (broker.Publisher.Transact).
 type transaction struct {
 	// The reader's:
 	publishes int
 	bytes     int
-	dropped   int                  // unroutable and not mandatory
-	returns   []broker.Publication // mandatory publishes without a queue, which the commit returns to the client
-	usedBytes int64                // counted in the connection's deliveries.Memory
+	dropped   int      // unroutable and not mandatory
+	open      []unsure // in the order in which they came
+	usedBytes int64    // counted in the connection's deliveries.Memory
 
 	mu         sync.Mutex // comes before the outbox's lock
 	committing bool       // tx.commit has not been answered yet
 	closed     bool
+}
+
+// unsure is a publish of which only the commit decides what becomes of it: it is mandatory, or the default exchange
+// found no queue for it.
+type unsure struct {
+	broker.Publication // a copy; empty if the publish is in the publisher
+	number             int
+	routed, mandatory  bool
 }
 
 // count counts one more publish, and refuses it beyond the bounds.
@@ -52,15 +62,19 @@ func (tx *transaction) count(m *broker.Publication) error {
 	return nil
 }
 
-// returnBytes is the memory that a message to be returned takes in addition to its content.
-const returnBytes = 160
+// unsureBytes is the memory that an unsure publish takes in addition to its content.
+const unsureBytes = 160
 
-// returnLater keeps a copy of a message to be returned.
-func (tx *transaction) returnLater(m *broker.Publication, u *deliveries.Memory) {
-	tx.use(u, returnBytes+int64(len(m.Exchange)+len(m.RoutingKey)+len(m.Properties)+len(m.Body)))
-	tx.returns = append(tx.returns, broker.Publication{
-		Exchange: slices.Clone(m.Exchange), RoutingKey: slices.Clone(m.RoutingKey), Properties: slices.Clone(m.Properties), Body: slices.Clone(m.Body),
-	})
+// keep notes a publish that has been counted until the commit decides, with a copy of it if no queue has been found.
+func (tx *transaction) keep(m *broker.Publication, routed, mandatory bool, u *deliveries.Memory) {
+	one := unsure{number: tx.publishes - 1, routed: routed, mandatory: mandatory}
+	if !routed {
+		one.Publication = broker.Publication{
+			Exchange: slices.Clone(m.Exchange), RoutingKey: slices.Clone(m.RoutingKey), Properties: slices.Clone(m.Properties), Body: slices.Clone(m.Body),
+		}
+	}
+	tx.use(u, unsureBytes+int64(len(one.Exchange)+len(one.RoutingKey)+len(one.Properties)+len(one.Body)))
+	tx.open = append(tx.open, one)
 }
 
 // use counts memory of the transaction until its end.
@@ -72,7 +86,7 @@ func (tx *transaction) use(u *deliveries.Memory, n int64) {
 // end forgets what was published, and begins a new transaction.
 func (tx *transaction) end(u *deliveries.Memory) {
 	u.Add(-tx.usedBytes)
-	tx.publishes, tx.bytes, tx.dropped, tx.returns, tx.usedBytes = 0, 0, 0, nil, 0
+	tx.publishes, tx.bytes, tx.dropped, tx.open, tx.usedBytes = 0, 0, 0, nil, 0
 }
 
 // checkCommitted refuses a method that arrives before tx.commit was answered.
@@ -130,13 +144,38 @@ func (ch *channel) publishLater(tx *transaction, m *broker.Publication) error {
 	ch.publisher.Pause()
 	tx.use(&ch.conn.usage, int64(ch.publisher.Entries()-entries)*broker.EntryBytes)
 	switch {
-	case err != nil || routed:
-	case ch.content.mandatory:
-		tx.returnLater(m, &ch.conn.usage)
+	case err != nil || routed && !ch.content.mandatory:
+	case ch.content.mandatory || len(m.Exchange) == 0:
+		tx.keep(m, routed, ch.content.mandatory, &ch.conn.usage)
 	default:
 		tx.dropped++
 	}
 	return err
+}
+
+// reroute follows what has become of queues since the publishes were routed to them (Publisher.Reroute). It leaves
+// those in tx.open that are to be returned to the client.
+func (ch *channel) reroute(tx *transaction) (err error) {
+	lost, returns := ch.publisher.Reroute(), tx.open[:0]
+	for _, one := range tx.open {
+		m, gone := lost[one.number]
+		if gone {
+			one.Publication, one.routed = m, false
+		} else if !one.routed && len(one.Exchange) == 0 && ch.conn.user.VHost.Queues.Has(string(one.RoutingKey)) {
+			if one.routed, err = ch.addWhenRoom(&one.Publication); err != nil {
+				return err
+			}
+		}
+		switch {
+		case one.routed:
+		case one.mandatory:
+			returns = append(returns, one)
+		default:
+			tx.dropped++
+		}
+	}
+	tx.open = returns
+	return nil
 }
 
 // commit makes the transaction take effect, and answers when that is as durable as the
@@ -147,15 +186,18 @@ func (ch *channel) commit() error {
 	if tx == nil {
 		return notTransactional()
 	}
+	if err := ch.reroute(tx); err != nil {
+		return err
+	}
 	settlements, err := ch.deliveries.TakeDeferred()
 	if err != nil {
 		return err
 	}
-	for i := range tx.returns {
-		ch.conn.out.SendReturn(ch.id, &tx.returns[i])
+	for i := range tx.open {
+		ch.conn.out.SendReturn(ch.id, &tx.open[i].Publication)
 	}
 	ch.refused = ch.publisher.Transact(settlements, ch.refused)
-	ch.unflushed = publishCounts{uint64(tx.publishes), uint64(len(tx.returns)), uint64(tx.dropped)}
+	ch.unflushed = publishCounts{uint64(tx.publishes), uint64(len(tx.open)), uint64(tx.dropped)}
 	ch.countPublishes()
 	tx.end(&ch.conn.usage)
 	ch.deliveries.ServeLine()

@@ -256,3 +256,37 @@ func TestRequestInATransactionActsAtOnce(t *testing.T) {
 		assert.Equal(t, 1, x.ready("answers"))
 	})
 }
+
+func TestQueueIsDeletedBeforeTheCommit(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		ch := x.transactional()
+		returns := ch.NotifyReturn(make(chan amqp091.Return, 4))
+		for _, body := range []string{"a", "b"} {
+			require.NoError(t, ch.Publish("", "q", body == "a", false, amqp091.Publishing{Body: []byte(body)}))
+		}
+		_, err := ch.QueueDelete("q", false, false, false)
+		require.NoError(t, err)
+		require.NoError(t, ch.TxCommit())
+		r := <-returns
+		assert.Equal(t, "q a", r.RoutingKey+" "+string(r.Body))
+		assert.Empty(t, returns, "b is not mandatory")
+	})
+}
+
+func TestQueueIsDeclaredAgainBeforeTheCommit(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		ch := x.transactional()
+		returns := ch.NotifyReturn(make(chan amqp091.Return, 4))
+		require.NoError(t, ch.Publish("", "q", true, false, amqp091.Publishing{Body: []byte("a"), DeliveryMode: 2}))
+		_, err := ch.QueueDelete("q", false, false, false)
+		require.NoError(t, err)
+		_, err = ch.QueueDeclare("q", true, false, false, false, nil)
+		require.NoError(t, err)
+		require.NoError(t, ch.TxCommit())
+		assert.Empty(t, returns)
+		d, ok, err := ch.Get("q", true)
+		require.NoError(t, err)
+		require.True(t, ok)
+		assert.Equal(t, "a", string(d.Body))
+	})
+}

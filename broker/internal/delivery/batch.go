@@ -123,6 +123,44 @@ func (b *Batch) Refuses() bool {
 	return false
 }
 
+// Resolve looks for each queue again. named returns the queue that has its name now: another one takes the items, and nil means
+// that they enter nothing. Of publishes that enter nothing at all it returns the messages, by the publishes' numbers.
+func (b *Batch) Resolve(named func(*Queue) *Queue) (lost map[int]store.Pos) {
+	lost = map[int]store.Pos{}
+	for i := range b.targets[:b.used] {
+		l := &b.targets[i]
+		if l.q == nil {
+			continue
+		}
+		switch now := named(l.q); now {
+		case l.q:
+		case nil:
+			for j := range l.items {
+				lost[l.items[j].Number] = store.Pos(l.items[j].Message.Pos)
+			}
+		default:
+			l.replace(now)
+		}
+	}
+	for i := 0; i < b.used && len(lost) > 0; i++ {
+		l := &b.targets[i]
+		for j := 0; j < len(l.items) && l.q != nil && named(l.q) != nil; j++ {
+			delete(lost, l.items[j].Number)
+		}
+	}
+	return lost
+}
+
+// replace makes the items enter another queue. What the store keeps only until a restart stays transient there.
+func (l *targetItems) replace(q *Queue) {
+	for i := range l.items {
+		if m := &l.items[i].Message; !l.q.Durable {
+			m.Flags &^= queue.Durable
+		}
+	}
+	l.q, l.to = q, q
+}
+
 // Discard releases the items' references to the store, and empties the batch.
 func (b *Batch) Discard(s *store.Store) {
 	for i := range b.targets[:b.used] {
