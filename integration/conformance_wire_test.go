@@ -39,6 +39,17 @@ var wireVectors = []vector{
 		check(s.t, s.channel().PublishWithContext(s.t.Context(), "amq.direct", "bound", false, false, amqp091.Publishing{Body: []byte("still bound")}))
 		return refused[:len("channel 405 RESOURCE_LOCKED")] + ", " + string(s.get(other, s.name).Body)
 	}, want: "channel 405 RESOURCE_LOCKED, still bound"},
+	{name: "long login", ask: func(s *session) string {
+		var all []string
+		for _, size := range []int{3000, 5000, 9000} {
+			conn, err := amqp091.DialConfig(s.url, amqp091.Config{Properties: amqp091.Table{"long": strings.Repeat("x", size)}})
+			if err == nil {
+				_ = conn.Close()
+			}
+			all = append(all, fmt.Sprint(err == nil))
+		}
+		return strings.Join(all, " ")
+	}, want: "true true false", rabbitmq: "true false false", why: "before the login, RabbitMQ 4.1 takes frames of 8,192 octets, 3.10 of 4,096"},
 	{name: "line ends in names", ask: (*session).lineEnds, want: "declared line-ends-in-names, bound, passive, unbound, deleted"},
 	{name: "line ends where a queue is used", ask: func(s *session) string {
 		s.queue(s.channel(), s.name, nil)
