@@ -197,8 +197,15 @@ func TestFlowerAndTelegraf(t *testing.T) {
 	has(t, "flower", x.ask("GET", "/api/queues/%2F", nil).list()[0], "name:str messages:int")
 	has(t, "telegraf node", x.ask("GET", "/api/nodes", nil).list()[0], "disk_free_details.rate:int|float mem_used_details.rate:int|float gc_num:int io_read_avg_time:int|float uptime:int")
 	has(t, "telegraf queue", x.ask("GET", "/api/queues", nil).list()[0], "auto_delete:bool idle_since:str|null head_message_timestamp:int|null slave_nodes:list synchronised_slave_nodes:list")
-	x.ask("GET", "/api/federation-links", nil).is(200, "[]")
-	x.ask("GET", "/api/shovels", nil).is(200, "[]")
+	for _, path := range []string{"/api/federation-links", "/api/federation-links/state/down", "/api/shovels"} {
+		x.ask("GET", path, nil).is(200, "[]")
+	}
+	for _, path := range []string{"/api/federation-links/", "/api/shovels/"} {
+		x.ask("GET", path+"%2F", nil).is(200, "[]")
+		assert.Equal(t, 404, x.ask("GET", path+"nowhere", nil).status)
+	}
+	x.ask("POST", "/api/rebalance/queues", nil).is(204, "")
+	x.ask("POST", "/api/vhosts/%2F/start/curfew@test", nil).is(204, "")
 }
 
 // TestRabtap decodes with Go structs (pkg/rabbitmq_api_model.go).

@@ -33,14 +33,8 @@ func getConnection(r *request) error {
 	if err != nil {
 		return err
 	}
-	asked, err := readSpans(r.HTTP.URL.Query())
-	if err != nil {
-		return err
-	}
 	r.api.rates.Refresh()
-	o := connectionObject(r, c)
-	r.api.addSamples(o, c.Identity(), asked, "data_rates", "recv_oct", "send_oct")
-	return r.One(o)
+	return r.One(connectionObject(r, c))
 }
 
 // closeReason is what a client gets as the reason when somebody closes its connection by hand.
@@ -71,6 +65,7 @@ func connectionObject(r *request, c *server.ConnectionInfo) object {
 	for name, v := range r.api.counts(operate.ConnectionCounts(c), c.Identity()) {
 		o[name] = v
 	}
+	r.addSamples(o, c.Identity(), "data_rates", "recv_oct", "send_oct")
 	return o
 }
 
@@ -126,7 +121,7 @@ func getChannel(r *request) error {
 }
 
 func channelObject(r *request, ch *server.ChannelInfo) object {
-	return object{
+	o := object{
 		"name": ch.Name(), "number": ch.Number, "node": r.api.Node, "state": ch.State,
 		"user": ch.User, "user_who_performed_action": ch.User, "vhost": ch.VHost,
 		"connection_details": object{"name": ch.Connection, "peer_host": ch.PeerHost, "peer_port": ch.PeerPort},
@@ -136,6 +131,8 @@ func channelObject(r *request, ch *server.ChannelInfo) object {
 		"pending_raft_commands": 0, "reductions": 0, "reductions_details": object{"rate": rest.Rate(0)}, "garbage_collection": noGarbage,
 		"message_stats": r.api.counts(operate.ChannelCounts(&ch.Stats), ch.Identity()),
 	}
+	r.addStatSamples(o, ch.Identity())
+	return o
 }
 
 func listConsumers(r *request) error {

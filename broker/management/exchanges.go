@@ -22,11 +22,13 @@ func (r *request) exchangeNamed() operate.ExchangeName {
 }
 
 func exchangeObject(r *request, vh *broker.VHost, x *broker.ExchangeInfo) object {
+	key := operate.ExchangeKey{VHost: x.VHost, Name: x.Name}
 	o := object{
 		"name": x.Name, "vhost": x.VHost, "type": x.Kind, "durable": x.Durable, "auto_delete": x.AutoDelete, "internal": x.Internal,
 		"arguments": definitions.JSONOf(x.Args), "user_who_performed_action": "rmq-internal", "policy": nil, "operator_policy": nil,
-		"message_stats": r.api.counts(operate.ExchangeCounts(x), operate.ExchangeKey{VHost: x.VHost, Name: x.Name}),
+		"message_stats": r.api.counts(operate.ExchangeCounts(x), key),
 	}
+	r.addStatSamples(o, key)
 	if n := vh.DelayedFor(x.Name); n > 0 || x.Kind == broker.DelayedMessageKind {
 		o["messages_delayed"] = n
 	}
@@ -52,13 +54,8 @@ func getExchange(r *request) error {
 	if err != nil {
 		return err
 	}
-	asked, err := readSpans(r.HTTP.URL.Query())
-	if err != nil {
-		return err
-	}
 	r.api.rates.Refresh()
 	o := exchangeObject(r, vh, x)
-	r.api.addStatSamples(o, operate.ExchangeKey{VHost: x.VHost, Name: x.Name}, asked)
 	o["incoming"], o["outgoing"] = []any{}, []any{}
 	return r.One(o)
 }

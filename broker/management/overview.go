@@ -25,10 +25,6 @@ var retention = object{"global": []int{}, "basic": []int{}, "detailed": []int{}}
 
 // overview answers the request that every tool sends first.
 func overview(r *request) error {
-	asked, err := readSpans(r.HTTP.URL.Query())
-	if err != nil {
-		return err
-	}
 	a := r.api
 	a.rates.Refresh()
 	vhosts := r.vhosts()
@@ -49,8 +45,8 @@ func overview(r *request) error {
 		"queue_totals": totals, "object_totals": objectTotals(r),
 	}
 	if r.Actor.Has(monitor) {
-		r.api.addStatSamples(o, operate.TotalKey{}, asked)
-		r.api.addSamples(totals, operate.TotalKey{}, asked, "lengths", messageCounts...)
+		r.addStatSamples(o, operate.TotalKey{})
+		r.addSamples(totals, operate.TotalKey{}, "lengths", messageCounts...)
 		o["listeners"], o["contexts"] = a.listeners(), a.contexts()
 	}
 	return r.One(o)
@@ -174,3 +170,6 @@ func enableFeatureFlag(r *request) error {
 }
 
 func emptyList(r *request) error { return r.List(nil) }
+
+// done answers a command that this broker has nothing to do for.
+func done(r *request) error { return r.Done(nil) }

@@ -31,6 +31,8 @@ func queueObject(r *request, queue *broker.Queue, look Look) object {
 		"message_stats": r.api.counts(operate.QueueCounts(&i.Stats), key), "delivery_limit": deliveryLimit(&i),
 	}
 	r.api.messages(o, i.Ready+i.Unacked+i.Waiting, i.Ready, i.Unacked, key)
+	r.addSamples(o, key, "lengths", messageCounts...)
+	r.addStatSamples(o, key)
 	o["messages_delayed"] = i.Waiting
 	addPolicies(o, queue)
 	addMoments(r, o, &i)
@@ -133,14 +135,8 @@ func getQueue(r *request) error {
 	if err != nil {
 		return err
 	}
-	asked, err := readSpans(r.HTTP.URL.Query())
-	if err != nil {
-		return err
-	}
 	r.api.rates.Refresh()
 	o := queueObject(r, queue, r.api.Look())
-	r.api.addSamples(o, operate.QueueKey(queue.ID()), asked, "lengths", messageCounts...)
-	r.api.addStatSamples(o, operate.QueueKey(queue.ID()), asked)
 	o["incoming"], o["deliveries"] = []any{}, []any{}
 	o["dead_letters"] = queue.DeadLetters() // Curfew's own: they are deleted with the queue
 	consumers := consumersBy(r, vh.Name(), queue.Name())

@@ -71,8 +71,8 @@ func readSpans(v url.Values) (spans, error) {
 
 // addSamples adds the samples that the query requests under a prefix to the details in o, which has
 // the counts of a thing. The newest sample, which is o's own, is the first.
-func (a *API) addSamples(o object, key any, asked spans, prefix string, names ...string) {
-	s, wanted := asked[prefix]
+func (r *request) addSamples(o object, key any, prefix string, names ...string) {
+	s, wanted := r.asked[prefix]
 	if !wanted {
 		return
 	}
@@ -82,7 +82,7 @@ func (a *API) addSamples(o object, key any, asked spans, prefix string, names ..
 		if !there || !counted {
 			continue
 		}
-		list := a.rates.Samples(key, name, uint64(current), s.age, s.step)
+		list := r.api.rates.Samples(key, name, uint64(current), s.age, s.step)
 		details["samples"] = list
 		details["avg"], details["avg_rate"] = averages(list)
 	}
@@ -105,7 +105,10 @@ func averages(list []operate.Sample) (avg, perSecond rest.Rate) {
 var messageCounts = []string{"messages", "messages_ready", "messages_unacknowledged"}
 
 // addStatSamples adds samples of everything in message_stats.
-func (a *API) addStatSamples(o object, key any, asked spans) {
+func (r *request) addStatSamples(o object, key any) {
+	if _, wanted := r.asked["msg_rates"]; !wanted {
+		return
+	}
 	stats, _ := o["message_stats"].(object)
 	var names []string
 	for name, v := range stats {
@@ -113,5 +116,5 @@ func (a *API) addStatSamples(o object, key any, asked spans) {
 			names = append(names, name)
 		}
 	}
-	a.addSamples(stats, key, asked, "msg_rates", names...)
+	r.addSamples(stats, key, "msg_rates", names...)
 }

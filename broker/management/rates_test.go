@@ -28,7 +28,12 @@ func TestSamples(t *testing.T) {
 		{"sample":2,"timestamp":1800000013000},{"sample":0,"timestamp":1800000003000}]}}}`)
 	x.ask("GET", "/api/overview?lengths_age=20&lengths_incr=5&columns=queue_totals.messages_details.samples", nil).is(200, `{"queue_totals":{"messages_details":{"samples":[
 		{"sample":2,"timestamp":1800000013000},{"sample":1,"timestamp":1800000008000}]}}}`)
-	assert.NotContains(t, x.ask("GET", "/api/queues?lengths_age=20&lengths_incr=5", nil).body, "samples")
+	for _, list := range []string{"/api/queues", "/api/queues/%2F"} {
+		x.ask("GET", list+"?lengths_age=20&lengths_incr=5&columns=messages_details.samples", nil).is(200, `[{"messages_details":{"samples":[
+			{"sample":2,"timestamp":1800000013000},{"sample":1,"timestamp":1800000008000},{"sample":0,"timestamp":1800000003000}]}}]`)
+	}
+	assert.Contains(t, x.ask("GET", "/api/exchanges?msg_rates_age=20&msg_rates_incr=10", nil).body, "samples")
+	assert.Equal(t, 400, x.ask("GET", "/api/queues?lengths_age=20&lengths_incr=0", nil).status)
 
 	for range 130 { // more than is kept
 		x.now = x.now.Add(5 * time.Second)

@@ -33,7 +33,8 @@ type route struct {
 // request is a request that is being answered.
 type request struct {
 	*rest.Request
-	api *API
+	api   *API
+	asked spans
 }
 
 // table returns the routes in the form that rest serves.
@@ -45,11 +46,15 @@ func (a *API) table() (table []rest.Route) {
 				if strings.Contains(one.path, "{node}") && !a.isNode(r.Param("node")) {
 					return rest.ErrNotFound
 				}
-				return one.handle(&request{r, a})
+				asked, err := readSpans(r.HTTP.URL.Query())
+				if err != nil {
+					return err
+				}
+				return one.handle(&request{r, a, asked})
 			},
 		}
 		if one.first != nil {
-			served.First = func(r *rest.Request) error { return one.first(&request{r, a}) }
+			served.First = func(r *rest.Request) error { return one.first(&request{Request: r, api: a}) }
 		}
 		table = append(table, served)
 	}
@@ -84,9 +89,15 @@ var nodeRoutes = []route{
 	{method: get, path: "/api/nodes/{node}/memory", need: monitor, handle: func(r *request) error { return r.One(object{"memory": r.api.memoryObject()}) }},
 	{method: get, path: "/api/nodes/{node}/memory/relative", need: monitor, handle: nodeMemoryRelative},
 	{method: get, path: "/api/shovels", need: monitor, handle: emptyList},
+	{method: get, path: "/api/shovels/{vhost}", need: monitor, handle: emptyList},
 	{method: get, path: "/api/federation-links", need: monitor, handle: emptyList},
+	{method: get, path: "/api/federation-links/{vhost}", need: monitor, handle: emptyList},
+	{method: get, path: "/api/federation-links/state/down", need: monitor, handle: emptyList},
+	{method: get, path: "/api/federation-links/{vhost}/state/down", need: monitor, handle: emptyList},
+	{method: post, path: "/api/rebalance/queues", need: administrator, handle: done}, // there is one node
 	{method: get, path: "/api/vhosts", need: management, handle: listVHosts},
 	{method: get, path: "/api/vhosts/{vhost}", need: management, handle: getVHost},
+	{method: post, path: "/api/vhosts/{vhost}/start/{node}", need: administrator, handle: done}, // it runs
 	{method: post, path: "/api/vhosts/{vhost}/deletion/protection", op: admin.ChangeVHost.Name, handle: protectVHost(true)},
 	{method: remove, path: "/api/vhosts/{vhost}/deletion/protection", op: admin.ChangeVHost.Name, handle: protectVHost(false)},
 }
