@@ -14,7 +14,7 @@ import (
 	"curfew/monitor/history"
 )
 
-// TestLatenessOfASpan: each choice keeps the other, and the number at the top is since the start.
+// TestLatenessOfASpan: each choice keeps the other, and the number at the top is that of the last hour.
 func TestLatenessOfASpan(t *testing.T) {
 	s := newSite(t).logIn("eye")
 	s.monitor.lateness = monitor.Lateness{UpTo: []int64{1, 1000}, Counts: []uint64{0, 7, 0}}
@@ -27,7 +27,7 @@ func TestLatenessOfASpan(t *testing.T) {
 	require.Contains(t, a.body, `href="/?ahead=1+h&amp;late=1h"`)
 	require.Contains(t, a.body, `href="/?ahead=1+h"`)
 	require.Contains(t, a.body, `href="/?ahead=1+min&amp;late=5m"`)
-	require.Contains(t, a.body, "<b>≤ 1 s</b>", "at the top")
+	require.Contains(t, a.body, "<b>≤ 1 ms</b>", "at the top")
 	s.monitor.recently = monitor.Lateness{UpTo: []int64{1}, Counts: []uint64{0, 0}}
 	require.Contains(t, s.get("/?late=1h").body, "Nothing expired in the last 1 h.")
 }
