@@ -36,7 +36,7 @@ type tenant struct {
 	isDue bool             // it is in due, not in waiting
 
 	behind bool            // the last Claim left more that is due
-	apart  int             // queues with an Index of their own
+	split  int             // queues with an Index of their own
 	held   int             // see Hold
 	turns  []*queueShadows // those of them whose turn comes
 }
@@ -46,9 +46,9 @@ type tenant struct {
 type queueShadows struct {
 	of *tenant
 	n  int64 // its shadows, wherever they are
-	// apart has those that are due and were set apart for the turns of the tenant's queues, in the order that they had. The others are in the tenant's
+	// split has those that are due and were set apart for the turns of the tenant's queues, in the order that they had. The others are in the tenant's
 	// Index; no shadow is in both. nil: none are.
-	apart *Index
+	split *Index
 	turns bool // it is in the tenant's turns
 	held  bool // see Hold
 }
@@ -59,8 +59,8 @@ const (
 	// fairTurn is how many shadows of a queue are claimed in its turn, where a tenant is behind, and fairDeal how many of those that are due a Claim
 	// sets apart by queue before that. To do so is much cheaper than to expire them: what has become due behind them is soon seen.
 	fairTurn, fairDeal = 64, 2048
-	// maxApart is how many queues of a tenant have shadows set apart at a time, some 3 KiB each: the others wait in the tenant's Index.
-	maxApart = 4096
+	// maxSplit is how many queues of a tenant have shadows set apart at a time, some 3 KiB each: the others wait in the tenant's Index.
+	maxSplit = 4096
 
 	never = deadline.Instant(math.MaxInt64)
 )
@@ -129,7 +129,7 @@ func runs[T any](all []T, queue func(*T) uint64) func(yield func([]T) bool) {
 	}
 }
 
-// change changes the shadows of one queue, and then puts its tenant where it belongs. What add adds is not in the Index that the queue may have apart,
+// change changes the shadows of one queue, and then puts its tenant where it belongs. What add adds is not in the Index that the queue may have of its own,
 // where only rest is called; without add, rest is called for the tenant's Index, too. Without add it does nothing for a queue without shadows.
 func (f *Fair) change(queue uint64, add, rest func(*Index) error) (err error) {
 	f.mu.Lock()
@@ -142,10 +142,10 @@ func (f *Fair) change(queue uint64, add, rest func(*Index) error) (err error) {
 		q = f.queueLocked(queue)
 	}
 	before := q.of.length()
-	if q.apart != nil {
-		apart := q.apart.length()
-		err = rest(q.apart)
-		q.n += q.apart.length() - apart
+	if q.split != nil {
+		before := q.split.length()
+		err = rest(q.split)
+		q.n += q.split.length() - before
 	}
 	if add == nil {
 		add = rest
@@ -154,7 +154,7 @@ func (f *Fair) change(queue uint64, add, rest func(*Index) error) (err error) {
 		err = add(q.of.Index)
 	}
 	q.n += q.of.length() - before
-	f.tidyLocked(queue, q)
+	f.trimLocked(queue, q)
 	f.placeLocked(q.of)
 	return err
 }
@@ -169,10 +169,10 @@ func (f *Fair) queueLocked(queue uint64) *queueShadows {
 	return q
 }
 
-// tidyLocked forgets a queue of which nothing is left.
-func (f *Fair) tidyLocked(queue uint64, q *queueShadows) {
-	if q.n == 0 && q.apart != nil {
-		q.apart, q.of.apart = nil, q.of.apart-1
+// trimLocked forgets a queue of which nothing is left.
+func (f *Fair) trimLocked(queue uint64, q *queueShadows) {
+	if q.n == 0 && q.split != nil {
+		q.split, q.of.split = nil, q.of.split-1
 	}
 	if q.n == 0 && !q.held {
 		delete(f.queues, queue)
@@ -192,15 +192,15 @@ func (f *Fair) Hold(queue uint64, held bool) {
 		}
 	case q != nil && q.held:
 		q.held, q.of.held = false, q.of.held-1
-		f.tidyLocked(queue, q)
+		f.trimLocked(queue, q)
 		q.takesTurns()
 		f.placeLocked(q.of)
 	}
 }
 
-// takesTurns puts a queue at the end of the turns if it has an Index apart and is not held.
+// takesTurns puts a queue at the end of the turns if it has an Index of its own and is not held.
 func (q *queueShadows) takesTurns() {
-	if q.apart != nil && !q.held && !q.turns {
+	if q.split != nil && !q.held && !q.turns {
 		q.turns, q.of.turns = true, append(q.of.turns, q)
 	}
 }
@@ -225,8 +225,8 @@ func (t *tenant) lowest(until deadline.Instant) (at deadline.Instant) {
 		if at <= until {
 			break
 		}
-		if q.apart != nil && !q.held {
-			at = min(at, q.apart.lowest())
+		if q.split != nil && !q.held {
+			at = min(at, q.split.lowest())
 		}
 	}
 	return at
@@ -237,7 +237,7 @@ func (f *Fair) placeLocked(t *tenant) {
 	if t.isDue {
 		return
 	}
-	if t.next = t.lowest(0); t.next == never && t.apart+t.held == 0 {
+	if t.next = t.lowest(0); t.next == never && t.split+t.held == 0 {
 		heap.Remove(&f.waiting, t.place)
 		delete(f.tenants, t.name)
 		return
@@ -288,7 +288,7 @@ func (f *Fair) Claim(ctx context.Context, until deadline.Instant, max int, lease
 
 // claimLocked claims shadows of one tenant.
 func (f *Fair) claimLocked(ctx context.Context, t *tenant, until deadline.Instant, most int, leaseUntil deadline.Instant, out []deadline.Ref) []deadline.Ref {
-	if !t.behind && t.apart+t.held == 0 {
+	if !t.behind && t.split+t.held == 0 {
 		out, next, _ := t.Claim(ctx, until, most, leaseUntil, out) // it fails for its lease alone, which is right
 		t.behind = most > 0 && next != 0 && next <= until
 		return out
@@ -302,7 +302,7 @@ func (f *Fair) claimLocked(ctx context.Context, t *tenant, until deadline.Instan
 	left := f.dealt
 	for run := range runs(f.dealt, laterQueue) {
 		q := f.queues[run[0].Queue]
-		if q.apart == nil && !q.held {
+		if q.split == nil && !q.held {
 			n := min(len(run), fairTurn, most-most/2-(len(out)-before))
 			for i := range run[:n] {
 				out = append(out, run[i].Ref)
@@ -312,10 +312,10 @@ func (f *Fair) claimLocked(ctx context.Context, t *tenant, until deadline.Instan
 			run, left = run[n:], left[n:]
 		}
 		if len(run) > 0 {
-			if q.apart == nil && t.apart >= maxApart {
+			if q.split == nil && t.split >= maxSplit {
 				break
 			}
-			q.setApart(run)
+			q.splitOff(run)
 			left = left[len(run):]
 		}
 	}
@@ -323,28 +323,28 @@ func (f *Fair) claimLocked(ctx context.Context, t *tenant, until deadline.Instan
 	for idle := 0; idle < len(t.turns) && len(out)-before < most; idle++ {
 		q := t.turns[0]
 		t.turns, q.turns = t.turns[1:], false
-		if q.held || q.apart == nil {
+		if q.held || q.split == nil {
 			continue
 		}
-		claimed, next, _ := q.apart.Claim(ctx, until, min(fairTurn, most-(len(out)-before)), leaseUntil, out)
+		claimed, next, _ := q.split.Claim(ctx, until, min(fairTurn, most-(len(out)-before)), leaseUntil, out)
 		if len(claimed) > len(out) {
 			out, idle = claimed, -1
 		}
-		if next > until && q.apart.waiting.length == 0 { // what is left has been claimed, or is not due
-			t.takeMoved(q.apart)
-			q.apart, t.apart = nil, t.apart-1
+		if next > until && q.split.waiting.length == 0 { // what is left has been claimed, or is not due
+			t.takeMoved(q.split)
+			q.split, t.split = nil, t.split-1
 		}
 		q.takesTurns()
 	}
 	return out
 }
 
-// setApart puts shadows of the queue, which are in no Index, into the one that it has apart.
-func (q *queueShadows) setApart(run []Later) {
-	if q.apart == nil {
-		q.apart, q.of.apart = &Index{}, q.of.apart+1
+// splitOff puts shadows of the queue, which are in no Index, into its own.
+func (q *queueShadows) splitOff(run []Later) {
+	if q.split == nil {
+		q.split, q.of.split = &Index{}, q.of.split+1
 	}
-	q.apart.put(run)
+	q.split.put(run)
 	q.takesTurns()
 }
 
@@ -396,12 +396,12 @@ func (f *Fair) stores() (all []*Index) {
 	defer f.mu.Unlock()
 	for _, t := range f.tenants {
 		all = append(all, t.Index)
-		if t.apart == 0 {
+		if t.split == 0 {
 			continue
 		}
 		for _, q := range f.queues {
-			if q.of == t && q.apart != nil {
-				all = append(all, q.apart)
+			if q.of == t && q.split != nil {
+				all = append(all, q.split)
 			}
 		}
 	}

@@ -54,11 +54,9 @@ func Holders(o *Access, a Actor, at QueueName) ([]Consumer, error) {
 		return nil, err
 	}
 	seen, list := o.Visible(a), []Consumer{}
-	all := o.consumers.get(&o.epoch, 2*time.Microsecond, o.everyConsumer)
-	for i := range all {
-		of := all[i].Queue
-		if vhost := of.VHost().Name(); seen[vhost] && (at.VHost == "" || at.VHost == vhost) && (at.Name == "" || at.Name == of.Name()) {
-			list = append(list, all[i])
+	for _, c := range o.consumers.get(&o.epoch, 2*time.Microsecond, o.everyConsumer) {
+		if vhost := c.Queue.VHost().Name(); seen[vhost] && (at.VHost == "" || at.VHost == vhost) && (at.Name == "" || at.Name == c.Queue.Name()) {
+			list = append(list, c)
 		}
 	}
 	return list, nil

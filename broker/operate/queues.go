@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
 	"go.uber.org/zap"
@@ -44,28 +43,23 @@ func (l Losses) Compare(o Losses) int {
 
 // LossesOfAll adds up those of queues, and of the deleted ones of virtual hosts.
 func LossesOfAll(queues []*Queue, hour deadline.Hour, vhosts map[string]bool) Losses {
-	all := Losses{Lost: -1, Rescued: -1}
-	gone := maps.Clone(hour)
+	all, named := Losses{Lost: -1, Rescued: -1}, map[[2]string]*Queue{}
 	for _, q := range queues {
-		delete(gone, [2]string{q.VHost, q.Name})
-		all.add(q.LossesIn(hour))
+		named[[2]string{q.VHost, q.Name}] = q
 	}
-	for name, of := range gone {
-		if vhosts[name[0]] && of.Expired > 0 {
-			all.add(lossesOf(of))
+	for name, of := range hour {
+		q := named[name]
+		if q == nil && vhosts[name[0]] && of.Expired > 0 {
+			q = &Queue{QueueInfo: broker.QueueInfo{VHost: name[0], Name: name[1]}, Purpose: deadline.Work}
+		}
+		if q != nil {
+			l := q.LossesIn(hour)
+			if all.Meant += l.Meant; l.Lost >= 0 {
+				all = Losses{max(all.Lost, 0) + l.Lost, max(all.Rescued, 0) + l.Rescued, all.Parked + l.Parked, all.Meant}
+			}
 		}
 	}
 	return all
-}
-
-func (l *Losses) add(o Losses) {
-	if l.Meant += o.Meant; o.Lost >= 0 {
-		l.Lost, l.Rescued, l.Parked = max(l.Lost, 0)+o.Lost, max(l.Rescued, 0)+o.Rescued, l.Parked+o.Parked
-	}
-}
-
-func lossesOf(of deadline.Toll) Losses {
-	return Losses{Lost: of.Dropped, Rescued: of.Expired - of.Meant - of.Dropped, Meant: of.Meant}
 }
 
 // LossesIn are those of the queue, of what expired in the last hour.
@@ -74,7 +68,7 @@ func (q *Queue) LossesIn(hour deadline.Hour) Losses {
 	if !known || !q.Purpose.Loses() && !q.Wait.Objective.NoneExpires() {
 		return Losses{Lost: -1, Rescued: -1, Meant: of.Meant}
 	}
-	l := lossesOf(of)
+	l := Losses{Lost: of.Dropped, Rescued: of.Expired - of.Meant - of.Dropped, Meant: of.Meant}
 	if q.ExchangeMissing {
 		l.Parked = l.Rescued
 	}

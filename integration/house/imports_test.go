@@ -60,7 +60,7 @@ var rooms = map[string][]string{
 	"monitor/rabbitmq":            {"monitor/rabbitmq/cluster", "monitor/rabbitmq/delay", "monitor/rabbitmq/keeper", "monitor/rabbitmq/lease", "monitor/rabbitmq/observe", "monitor/rabbitmq/queuefacts"},
 	"monitor/rabbitmq/cluster":    {"monitor/rabbitmq/queuefacts"},
 	"monitor/rabbitmq/queuefacts": {},
-	"monitor/rabbitmq/observe":    {"monitor", "monitor/rabbitmq/cluster", "monitor/rabbitmq/queuefacts"},
+	"monitor/rabbitmq/observe":    {"monitor/rabbitmq/cluster", "monitor/rabbitmq/queuefacts"},
 	"monitor/rabbitmq/plan":       {"monitor/rabbitmq/cluster", "monitor/rabbitmq/observe", "monitor/rabbitmq/queuefacts"},
 	"monitor/rabbitmq/keeper":     {"monitor/rabbitmq/queuefacts"},
 	"monitor/rabbitmq/delay":      {"monitor/rabbitmq/cluster", "monitor/rabbitmq/keeper", "monitor/rabbitmq/queuefacts"},

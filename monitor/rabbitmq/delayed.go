@@ -41,22 +41,19 @@ func (p *Primary) UnlistedDelays(queue string) int64 {
 	return 0
 }
 
-// CancelDelay ends the wait of a message that is then never delivered. The error says why it cannot.
-func (p *Primary) CancelDelay(queue, id string) error {
-	return p.changeDelay(queue, id, func(k *delay.Keeper) delay.Outcome { return k.Cancel(id) })
-}
-
-// RescheduleDelay has a message wait for that long from now. The error says why it cannot.
-func (p *Primary) RescheduleDelay(queue, id string, in time.Duration) error {
-	return p.changeDelay(queue, id, func(k *delay.Keeper) delay.Outcome { return k.Reschedule(id, in) })
-}
-
-func (p *Primary) changeDelay(queue, id string, change func(*delay.Keeper) delay.Outcome) error {
+// ChangeDelay has a message wait for that long from now, or cancels it: then it is never delivered. The error says why it cannot.
+func (p *Primary) ChangeDelay(queue, id string, cancel bool, in time.Duration) error {
 	k, err := p.delayKeeper(queue)
 	if err != nil {
 		return err
 	}
-	switch change(k) {
+	var outcome delay.Outcome
+	if cancel {
+		outcome = k.Cancel(id)
+	} else {
+		outcome = k.Reschedule(id, in)
+	}
+	switch outcome {
 	case delay.TooLate:
 		return fmt.Errorf("too late: %s has been delivered", id)
 	case delay.PutAside:

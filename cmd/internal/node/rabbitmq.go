@@ -193,12 +193,12 @@ func (d delays) ListDelays(queue, id string, before time.Time, limit int) (rows 
 
 // CancelDelay implements operate.Delays.
 func (d delays) CancelDelay(queue, id string) error {
-	return notFound(d.rabbitmq.CancelDelay(queue, id))
+	return notFound(d.rabbitmq.ChangeDelay(queue, id, true, 0))
 }
 
 // Reschedule implements operate.Delays.
 func (d delays) Reschedule(queue, id string, in time.Duration) error {
-	return notFound(d.rabbitmq.RescheduleDelay(queue, id, in))
+	return notFound(d.rabbitmq.ChangeDelay(queue, id, false, in))
 }
 
 // notFound is the error of an operation for one of the RabbitMQ.

@@ -128,7 +128,8 @@ func (d *Deliveries) SettleRange(b *Batch, how broker.Settlement, first, last ui
 	}
 	d.mu.Unlock()
 	to := newest - uint64(behind)
-	from, n := to-min(to-1, uint64(last-first)), 0
+	from := to - min(to-1, uint64(last-first))
+	var n int
 	if first == last {
 		n, err = d.settleOne(b, how, to, 0)
 	} else {
