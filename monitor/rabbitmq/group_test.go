@@ -125,14 +125,9 @@ func TestReplicasThatDoNotKnowTheirCluster(t *testing.T) {
 	eventually(t, "a condition", func() bool { all := a.conditionsOf(""); return len(all) == 1 && all[0][0] == "identity" })
 	require.Contains(t, a.Status().Reasons[0], "give Curfew's user the permissions")
 	require.Zero(t, a.count("keep-0"))
-	asked := func() (named, listed int) {
-		rabbitmq.mu.Lock()
-		defer rabbitmq.mu.Unlock()
-		return rabbitmq.named, rabbitmq.asked
-	}
-	_, listed := asked()
-	eventually(t, "it to ask again", func() bool { named, _ := asked(); return named > listed+1 })
-	_, again := asked()
+	_, listed := rabbitmq.counts()
+	eventually(t, "it to ask again", func() bool { named, _ := rabbitmq.counts(); return named > listed+1 })
+	_, again := rabbitmq.counts()
 	require.Equal(t, listed, again, "for that alone the queues are not listed")
 	rabbitmq.set(cluster.Changed, func(map[string]cluster.Queue) { rabbitmq.noID = nil })
 	eventually(t, "the queue to be kept", func() bool { return len(a.kept()) == 1 })

@@ -63,6 +63,13 @@ func (r *fakeRabbitMQ) Inventory(context.Context, []string) (*cluster.Inventory,
 	return i, nil
 }
 
+// counts returns how often it was asked for the identity, and for an inventory.
+func (r *fakeRabbitMQ) counts() (named, asked int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.named, r.asked
+}
+
 func (r *fakeRabbitMQ) Identity(context.Context) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

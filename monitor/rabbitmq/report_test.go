@@ -187,10 +187,9 @@ func TestOneInventory(t *testing.T) {
 		require.True(t, o.observes("other"))
 		require.False(t, o.observes("keep-a"))
 		require.Equal(t, "bindings are not known", o.unknown().Error())
-		asked := func() int {
-			rabbitmq.mu.Lock()
-			defer rabbitmq.mu.Unlock()
-			return rabbitmq.asked
+		asked := func() (n int) {
+			_, n = rabbitmq.counts()
+			return n
 		}
 		time.Sleep(time.Minute)
 		before := asked()
