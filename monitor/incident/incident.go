@@ -111,6 +111,8 @@ type keptIncident struct {
 	ToldAt Level             `json:"told_at"` // and the level; empty: nobody was told
 	// Findings are the last of each queue. They are filled in when it is saved.
 	Findings []Finding `json:"findings"`
+	// Forgotten is what it cost in queues beyond maxMembers.
+	Forgotten struct{ Toll, Lost int64 } `json:"forgotten"`
 }
 
 // add puts a finding into the incident.
@@ -122,7 +124,7 @@ func (i *incident) add(f Finding, now time.Time) {
 // refresh works out what the incident shows from its members: those that were seen now, or shortly before.
 func (i *incident) refresh(now time.Time) {
 	var present []Finding
-	var toll, lost int64 // of the others
+	toll, lost := i.Forgotten.Toll, i.Forgotten.Lost // of the others
 	for q, f := range i.members {
 		if now.Sub(f.at) <= max(i.of.Ends, memberFor) {
 			present = append(present, f)
@@ -130,6 +132,7 @@ func (i *incident) refresh(now time.Time) {
 		}
 		toll, lost = toll+f.Toll, lost+f.Lost
 		if len(i.members) > maxMembers {
+			i.Forgotten.Toll, i.Forgotten.Lost = i.Forgotten.Toll+f.Toll, i.Forgotten.Lost+f.Lost
 			delete(i.members, q)
 		}
 	}

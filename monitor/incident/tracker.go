@@ -149,7 +149,7 @@ func (t *tracker) beginLocked(i *incident, now time.Time) {
 	if n >= 0 {
 		was := t.recent[n]
 		t.recent = slices.Delete(t.recent, n, n+1)
-		i.ID, i.Since, i.History, i.Ack, i.Toll, i.Lost, i.Told, i.ToldAt, i.back = was.ID, was.Since, was.History, was.Ack, was.Toll, was.Lost, was.Told, was.ToldAt, true
+		i.ID, i.Since, i.History, i.Ack, i.Toll, i.Lost, i.Told, i.ToldAt, i.Forgotten, i.back = was.ID, was.Since, was.History, was.Ack, was.Toll, was.Lost, was.Told, was.ToldAt, was.Forgotten, true
 		for _, f := range was.Findings {
 			of, is := i.members[f.QueueName]
 			if !is {
