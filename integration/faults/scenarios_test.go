@@ -109,7 +109,7 @@ var scenarios = []scenario{
 		tests: []string{"broker.TestExpirationTexts", "broker.TestTTLZeroIsDeliveredAtOnceOrExpires", "integration.TestConformance"}},
 	{id: "F31", fault: "a storm of deadlines at one instant",
 		holds:   "all fire, in order of their queue, in bounded batches; publishing goes on",
-		tests:   []string{"monitor/schedule.TestStormFiresInBoundedBatchesInOrder", "integration.TestMillionDeadlines", "integration.TestStories"},
+		tests:   []string{"monitor/schedule.TestStormFiresInBoundedBatchesInOrder", "monitor/schedule.TestAQueueExpiresInItsOrder", "monitor/schedule.TestTurnsGoRound", "integration.TestMillionDeadlines", "integration.TestStories"},
 		missing: "the million of that test is due within a minute, not within one ms"},
 	{id: "F32", fault: "daylight saving, another time zone",
 		holds: "no effect",
