@@ -12,7 +12,9 @@ import (
 func TestNothingThatWasLostIsForgotten(t *testing.T) {
 	now := time.Now()
 	i := &incident{of: ConditionOf("deadline_missed"), members: make(map[QueueName]Finding), left: make(map[string]bool)}
-	lose := func(queue string, lost int64) { i.add(Finding{QueueName: QueueName{"/", queue}, Toll: lost, Lost: lost}, now) }
+	lose := func(queue string, lost int64) {
+		i.add(Finding{QueueName: QueueName{"/", queue}, Toll: lost, Lost: lost}, now)
+	}
 	const queues = maxMembers * 3 / 2
 	for n := range queues {
 		lose(fmt.Sprint(n), 1)
