@@ -64,7 +64,9 @@ func (d Deadlines) Expire(refs []deadline.Ref, path deadline.Path, wait bool, ou
 		if q != nil {
 			out = q.Expire(s, refs[i:i+n], path, wait, out)
 		} else {
-			out = append(out, slices.Repeat([]deadline.Answer{all}, n)...)
+			for range n {
+				out = append(out, all)
+			}
 		}
 		if q != nil && out[len(out)-1].Outcome == deadline.Busy {
 			busy = append(busy, id)

@@ -394,15 +394,16 @@ func (f *Fair) Scan(ctx context.Context, fn func(page []deadline.Ref) error) err
 func (f *Fair) stores() (all []*Index) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	split := 0
 	for _, t := range f.tenants {
-		all = append(all, t.Index)
-		if t.split == 0 {
-			continue
+		all, split = append(all, t.Index), split+t.split
+	}
+	for _, q := range f.queues {
+		if split == 0 {
+			break
 		}
-		for _, q := range f.queues {
-			if q.of == t && q.split != nil {
-				all = append(all, q.split)
-			}
+		if q.split != nil {
+			all, split = append(all, q.split), split-1
 		}
 	}
 	return slices.Clip(all)

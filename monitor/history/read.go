@@ -150,7 +150,11 @@ func (h *History) ExpiredInAnHour() deadline.Hour {
 		hour[of] = s.hour.sum(h.last)
 	}
 	for vhost, one := range h.evicted {
-		hour[[2]string{vhost, ""}] = one.sum(h.last)
+		if of := one.sum(h.last); of.Expired > 0 {
+			hour[[2]string{vhost, ""}] = of
+		} else {
+			delete(h.evicted, vhost)
+		}
 	}
 	return hour
 }

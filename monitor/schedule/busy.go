@@ -63,12 +63,12 @@ func (m *Scheduler) hold(queue uint64, held bool) {
 	}
 }
 
-// forget goes on with every queue.
-func (b *busyQueues) forget(m *Scheduler) {
-	b.mu.Lock()
-	held := b.held
-	b.held, b.answered = map[uint64]struct{}{}, nil
-	b.mu.Unlock()
+// goOn goes on with every queue.
+func (m *Scheduler) goOn() {
+	m.busy.mu.Lock()
+	held := m.busy.held
+	m.busy.held, m.busy.answered = map[uint64]struct{}{}, nil
+	m.busy.mu.Unlock()
 	for queue := range held {
 		m.hold(queue, false)
 	}

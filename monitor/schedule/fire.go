@@ -47,7 +47,7 @@ type firing struct {
 // fire sleeps until the earliest deadline and asks the primary to expire what is due.
 func (m *Scheduler) fire(ctx context.Context, l *monitor.Loop) error {
 	f := &firing{m: m}
-	m.busy.forget(m) // an earlier run of the loop may have taken answers and not recorded them
+	m.goOn() // an earlier run of the loop may have taken answers and not recorded them
 	timer, err := m.options.NewTimer()
 	if err != nil {
 		return err
