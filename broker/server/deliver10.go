@@ -60,38 +60,49 @@ func (l *link10) begin(tag uint64, settled bool) (payload int) {
 	return len(l.s.out)
 }
 
-// sendLocked sends the session's frame, whose message begins at payload. If it is too large, it becomes several. One that is larger than the
-// client takes on the link is aborted, since its delivery-id has been given, and ends the link.
+// sendLocked sends the session's frame, whose message begins at payload. If it is too large, it becomes several.
 func (l *link10) sendLocked(o *deliveries.Outbox, tag uint64, settled bool, payload int) {
 	s := l.s
-	if size := len(s.out) - payload; l.most > 0 && uint64(size) > l.most {
-		t := l.transfer(tag, settled)
+	if message := s.out[payload:]; len(s.out) > s.p.frameMax || l.tooLarge(message) {
+		l.sendPartsLocked(o, tag, settled, message)
+	} else {
+		l.credit--
+		l.count++
+		s.putLocked(o, amqp10.EndFrame(s.out, 0))
+	}
+	if cap(s.out) > deliveries.Size64K {
+		s.out = nil
+	}
+}
+
+// tooLarge reports whether a message is larger than what the client takes on the link.
+func (l *link10) tooLarge(message []byte) bool { return l.most > 0 && uint64(len(message)) > l.most }
+
+// sendPartsLocked sends a message in as many frames as it takes. One that is too large for the link is aborted, since its delivery-id has been
+// given, and ends the link.
+func (l *link10) sendPartsLocked(o *deliveries.Outbox, tag uint64, settled bool, message []byte) {
+	s, t := l.s, l.transfer(tag, settled)
+	if l.tooLarge(message) {
 		t.Aborted = true
 		s.putLocked(o, amqp10.AppendFrame(nil, s.id, &t, nil))
-		s.out = nil
 		l.endLocked(o, &amqp10.Error{
-			Condition: "amqp:link:message-size-exceeded", Description: fmt.Sprintf("a message of %d octets is larger than the link's max-message-size, which is %d", size, l.most),
+			Condition: "amqp:link:message-size-exceeded", Description: fmt.Sprintf("a message of %d octets is larger than the link's max-message-size, which is %d", len(message), l.most),
 		})
 		return
 	}
 	l.credit--
 	l.count++
-	if len(s.out) <= s.p.frameMax {
-		s.putLocked(o, amqp10.EndFrame(s.out, 0))
-		return
-	}
 	const overhead = 64 // of a frame with the performative
-	t, rest := l.transfer(tag, settled), s.out[payload:]
+	frame := deliveries.NewBuffer(min(s.p.frameMax, len(message)+overhead))
 	for t.More = true; t.More; {
-		part := rest[:min(len(rest), s.p.frameMax-overhead)]
-		rest = rest[len(part):]
-		t.More = len(rest) > 0
-		s.putLocked(o, amqp10.AppendFrame(nil, s.id, &t, part))
+		part := message[:min(len(message), s.p.frameMax-overhead)]
+		message = message[len(part):]
+		t.More = len(message) > 0
+		frame = amqp10.AppendFrame(frame[:0], s.id, &t, part)
+		s.putLocked(o, frame)
 		t = amqp10.Transfer{Handle: l.handle, Settled: settled, More: t.More}
 	}
-	if cap(s.out) > deliveries.Size64K {
-		s.out = nil
-	}
+	deliveries.RecycleBuffer(frame)
 }
 
 // putLocked sends a transfer, or lets it wait for the client's window.

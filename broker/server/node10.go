@@ -66,11 +66,9 @@ func (l *link10) sendAnswersLocked() {
 	o := &l.s.p.c.out
 	for len(l.answers) > 0 && l.Credit() {
 		answer, tag := l.answers[0], l.s.ch.deliveries.SkipLocked()
-		payload := l.begin(tag, true)
-		l.s.out = append(l.s.out, answer...)
 		l.answers, l.waiting = l.answers[1:], l.waiting-len(answer)
 		l.s.p.c.usage.Add(-int64(len(answer)))
-		l.sendLocked(o, tag, true, payload)
+		l.sendPartsLocked(o, tag, true, answer)
 	}
 	o.FlushLocked()
 }

@@ -49,14 +49,9 @@ func RecycleBuffer(b []byte) {
 }
 
 // grown returns a buffer with the content of b and room for n octets more. b must not be used
-// afterwards. What comes from no pool has at least twice the size of b, so that what is sent in
-// many small frames is not copied for each of them.
+// afterwards.
 func grown(b []byte, n int) []byte {
-	size := len(b) + n
-	if size > size1M {
-		size = max(size, 2*cap(b))
-	}
-	grown := append(NewBuffer(size), b...)
+	grown := append(NewBuffer(len(b)+n), b...)
 	RecycleBuffer(b)
 	return grown
 }

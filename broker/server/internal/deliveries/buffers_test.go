@@ -21,18 +21,3 @@ func TestBuffersGrowWithTheirContent(t *testing.T) {
 	RecycleBuffer(nil)
 	RecycleBuffer(make([]byte, 10)) // not from a pool
 }
-
-// A client that reads slowly gets megabytes in one buffer: adding a frame copies that seldom.
-func TestABufferGrowsFewTimes(t *testing.T) {
-	const frame, frames = 512, 16 << 10
-	copied := 0
-	b := NewBuffer(frame)
-	for range frames {
-		if cap(b)-len(b) < frame {
-			copied += len(b)
-			b = grown(b, frame)
-		}
-		b = b[:len(b)+frame]
-	}
-	assert.Less(t, copied, 2*frame*frames)
-}

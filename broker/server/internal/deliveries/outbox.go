@@ -44,16 +44,17 @@ const (
 // Any goroutine may call them.
 type Outbox struct {
 	mu             sync.Mutex
-	buf            []byte // nil while there is nothing to send
-	lastSize       int    // octets of the last buffer sent
-	writer         func() // calls Write; runs in its own goroutine
-	frameMax       uint32 // of content frames, with overhead
-	writing        bool   // the writer runs
-	sent           bool   // something was sent since the heartbeat timer last fired
-	closing        bool   // send what is buffered, then end
-	dead           bool   // nothing more is sent
-	stopped        bool   // nothing more is delivered
-	budgetUsedUp   bool   // the budget was not enough for buf
+	before         [][]byte // filled, to be sent before buf
+	buf            []byte   // nil while there is nothing to send
+	lastSize       int      // octets sent last, of at most one buffer
+	writer         func()   // calls Write; runs in its own goroutine
+	frameMax       uint32   // of content frames, with overhead
+	writing        bool     // the writer runs
+	sent           bool     // something was sent since the heartbeat timer last fired
+	closing        bool     // send what is buffered, then end
+	dead           bool     // nothing more is sent
+	stopped        bool     // nothing more is delivered
+	budgetUsedUp   bool     // the budget was not enough for the buffers
 	waiting        []*broker.Consumer
 	drained        sync.Cond
 	heartbeatTimer *time.Timer // nil: no heartbeats
@@ -61,7 +62,7 @@ type Outbox struct {
 	gone           chan struct{} // closed when dead
 
 	account *memory.Account // nil: none yet
-	drawn   int64           // drawn from it for buf
+	drawn   int64           // drawn from it for the buffers
 
 	writes, octets atomic.Uint64 // written to the socket
 }
@@ -111,26 +112,42 @@ func (o *Outbox) RoomLocked(c *broker.Consumer) bool {
 
 // overLocked reports whether most octets are waiting, or as many as there is memory for.
 func (o *Outbox) overLocked(most int) bool {
-	return len(o.buf) >= most || o.budgetUsedUp && len(o.buf) >= free
+	size := o.sizeLocked()
+	return size >= most || o.budgetUsedUp && size >= free
+}
+
+// sizeLocked is how many octets are waiting.
+func (o *Outbox) sizeLocked() int {
+	size := len(o.buf)
+	for _, b := range o.before {
+		size += len(b)
+	}
+	return size
 }
 
 // reserveLocked makes room for n octets before an append. n is an estimate: appending more
-// is correct, but allocates.
+// is correct, but allocates. Above 1 MiB there is another buffer: nothing can preempt a copy,
+// and while one of several MiB brings in new pages, the whole process may wait for it.
 func (o *Outbox) reserveLocked(n int) {
 	switch {
 	case cap(o.buf)-len(o.buf) >= n:
 		return
 	case o.buf == nil:
 		o.buf = NewBuffer(max(n, o.lastSize))
+	case len(o.buf)+n > size1M:
+		o.before, o.buf = append(o.before, o.buf), NewBuffer(n)
 	default:
 		o.buf = grown(o.buf, n)
 	}
 	o.drawLocked()
 }
 
-// drawLocked draws the growth of the buffer from the account.
+// drawLocked draws the growth of the buffers from the account.
 func (o *Outbox) drawLocked() {
 	more := int64(cap(o.buf)) - free - o.drawn
+	for _, b := range o.before {
+		more += int64(cap(b))
+	}
 	if o.account == nil || more <= 0 || o.budgetUsedUp {
 		return
 	}
@@ -174,23 +191,33 @@ func (o *Outbox) WaitRoom() {
 	}
 }
 
-// swap takes the buffer out, with the amount drawn for it. more: the writer must continue.
-func (o *Outbox) swap() (out []byte, drawn int64, waiting []*broker.Consumer, more bool) {
+// taken is what the writer takes out of an outbox.
+type taken struct {
+	before  [][]byte
+	buf     []byte
+	drawn   int64 // for both
+	waiting []*broker.Consumer
+}
+
+// swap takes out what is to be written. more: there is something, and the writer must continue.
+func (o *Outbox) swap() (t taken, more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.dead || len(o.buf) == 0 && len(o.waiting) == 0 {
+	size := o.sizeLocked()
+	if o.dead || size == 0 && len(o.waiting) == 0 {
 		o.writing = false
-		return nil, 0, nil, false
+		return taken{}, false
 	}
-	out, o.buf, o.lastSize = o.buf, nil, len(o.buf)
+	t = taken{o.before, o.buf, o.drawn, o.waiting}
+	o.before, o.buf, o.drawn, o.waiting = nil, nil, 0, nil
+	o.lastSize = min(size, size1M)
 	if o.budgetUsedUp {
 		o.lastSize = 0
 	}
-	drawn, o.drawn, o.budgetUsedUp = o.drawn, 0, false
-	waiting, o.waiting = o.waiting, nil
-	o.sent = o.sent || len(out) > 0
+	o.budgetUsedUp = false
+	o.sent = o.sent || size > 0
 	o.drained.Broadcast()
-	return out, drawn, waiting, true
+	return t, true
 }
 
 // Ended reports whether everything that had to be sent has been sent.
@@ -207,7 +234,7 @@ func (o *Outbox) Kill() {
 	if o.dead {
 		return
 	}
-	o.dead, o.buf = true, nil
+	o.dead, o.before, o.buf = true, nil, nil
 	if o.heartbeatTimer != nil {
 		o.heartbeatTimer.Stop()
 	}
@@ -221,36 +248,41 @@ func (o *Outbox) Gone() <-chan struct{} { return o.gone }
 // Write is the writer. It ends when nothing is left to send, or when the socket fails.
 func (o *Outbox) Write(nc net.Conn) error {
 	for {
-		out, drawn, waiting, more := o.swap()
+		t, more := o.swap()
 		if !more {
 			return nil
 		}
-		for _, c := range waiting {
+		for _, c := range t.waiting {
 			c.Wake()
 		}
-		if err := o.writeAll(nc, out); err != nil {
+		for _, b := range t.before {
+			if err := o.writeAll(nc, b); err != nil {
+				return err
+			}
+		}
+		if err := o.writeAll(nc, t.buf); err != nil {
 			return err
 		}
-		RecycleBuffer(out)
-		if drawn > 0 {
-			o.account.Give(drawn)
+		if t.drawn > 0 {
+			o.account.Give(t.drawn)
 		}
 	}
 }
 
-// writeAll writes b in slices, so that a client that reads slowly but steadily is not
-// mistaken for one that does not read.
+// writeAll writes a buffer in slices, so that a client that reads slowly but steadily is not
+// mistaken for one that does not read, and gives it back.
 func (o *Outbox) writeAll(nc net.Conn, b []byte) error {
-	for len(b) > 0 {
-		n := min(len(b), writeSlice)
+	for rest := b; len(rest) > 0; {
+		n := min(len(rest), writeSlice)
 		nc.SetWriteDeadline(time.Now().Add(writeTimeout))
-		if _, err := nc.Write(b[:n]); err != nil {
+		if _, err := nc.Write(rest[:n]); err != nil {
 			return err
 		}
 		o.writes.Add(1)
 		o.octets.Add(uint64(n))
-		b = b[n:]
+		rest = rest[n:]
 	}
+	RecycleBuffer(b)
 	return nil
 }
 
@@ -261,7 +293,7 @@ func (o *Outbox) Written() (writes, octets uint64) { return o.writes.Load(), o.o
 func (o *Outbox) Pending() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.buf)
+	return o.sizeLocked()
 }
 
 // Heartbeats sends a heartbeat, which is the given frame, when nothing else was sent for a quarter of the interval or
@@ -281,7 +313,7 @@ func (o *Outbox) heartbeat(next time.Duration) {
 	if o.dead {
 		return
 	}
-	if !o.sent && len(o.buf) == 0 {
+	if !o.sent && o.sizeLocked() == 0 {
 		o.buf = append(o.buf, o.heartbeatFrame...)
 		o.FlushLocked()
 	}
