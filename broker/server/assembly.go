@@ -137,17 +137,9 @@ func budgetBytes(b []byte) int64 {
 
 // appendBody appends a part of a body. The buffer grows as the body arrives, up to its size.
 func (a *assembly) appendBody(u *deliveries.Memory, part []byte) {
-	if need := len(a.body) + len(part); need > cap(a.body) {
-		size := max(need, 4*cap(a.body))
-		if uint64(size) > a.size {
-			size = int(a.size)
-		}
-		grown := append(deliveries.NewBuffer(size), a.body...)
-		u.Add(budgetBytes(grown) - budgetBytes(a.body))
-		deliveries.RecycleBuffer(a.body)
-		a.body = grown
-	}
-	a.body = append(a.body, part...)
+	was := budgetBytes(a.body)
+	a.body = deliveries.Extended(a.body, part, int(a.size))
+	u.Add(budgetBytes(a.body) - was)
 }
 
 // release gives back the buffers in which a publish was assembled.

@@ -8,6 +8,7 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/amqp10"
 	"curfew/broker/server/internal/convert"
+	"curfew/broker/server/internal/deliveries"
 )
 
 // attach makes a link, or refuses it: with an attach that has no terminus, and a detach.
@@ -177,5 +178,6 @@ func (s *session10) remove(l *link10) {
 // abandon gives up a message that has not arrived as a whole.
 func (l *link10) abandon() {
 	l.s.p.c.usage.Add(-int64(cap(l.buf)))
+	deliveries.RecycleBuffer(l.buf)
 	l.begun, l.buf = false, nil
 }

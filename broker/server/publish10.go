@@ -52,7 +52,7 @@ func (s *session10) transfer(m *amqp10.Transfer, payload []byte) error {
 	c.published = c.published || l.node == nil && l.bus == nil
 	if m.More || l.begun {
 		was := cap(l.buf)
-		l.buf = append(l.buf, payload...)
+		l.buf = deliveries.Extended(l.buf, payload, most)
 		c.usage.Add(int64(cap(l.buf) - was))
 		if l.begun = true; m.More {
 			return nil

@@ -1,6 +1,7 @@
 package deliveries
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -20,4 +21,22 @@ func TestBuffersGrowWithTheirContent(t *testing.T) {
 	}
 	RecycleBuffer(nil)
 	RecycleBuffer(make([]byte, 10)) // not from a pool
+}
+
+func TestAMessageInManyPartsIsCopiedFewTimes(t *testing.T) {
+	const size, part = 5 << 20, 700
+	var b, want []byte
+	copied := 0
+	for i := 0; len(want) < size; i++ {
+		p := bytes.Repeat([]byte{byte(i)}, min(part, size-len(want)))
+		want = append(want, p...)
+		was := cap(b)
+		if b = Extended(b, p, size); cap(b) != was {
+			copied += len(b)
+		}
+		require.LessOrEqual(t, cap(b), max(size, size1M))
+	}
+	assert.True(t, bytes.Equal(want, b))
+	assert.Less(t, copied, 2*size)
+	RecycleBuffer(b)
 }
