@@ -45,21 +45,26 @@ func unexpectedHeader(class, weight uint16) *Exception {
 		"expected content header for class %d, got %s instead", ClassBasic, got)
 }
 
-// AppendContent appends a header frame for class basic, and the body in frames of at most
-// frameMax octets each, including overhead; an empty body has no frames. props is a raw
-// property list, as it was received. frameMax 0 means no limit; otherwise it is at least
-// MinFrameSize. A header frame cannot be split, so a list longer than frameMax is sent as
-// it is.
+// AppendContent appends a header frame for class basic, and the body in frames (AppendBody); an
+// empty body has no frames. props is a raw property list, as it was received. A header frame
+// cannot be split, so a list longer than frameMax is sent as it is.
 func AppendContent(b []byte, channel uint16, props, body []byte, frameMax uint32) []byte {
+	return AppendBody(AppendHeader(b, channel, props, len(body)), channel, body, frameMax)
+}
+
+// AppendHeader appends a header frame for class basic, of a body of size octets.
+func AppendHeader(b []byte, channel uint16, props []byte, size int) []byte {
 	b = appendFrameHeader(b, FrameHeader, channel, contentHeaderSize+len(props))
 	b = append(b, 0, ClassBasic, 0, 0)
-	b = appendLonglong(b, uint64(len(body)))
+	b = appendLonglong(b, uint64(size))
 	b = append(b, props...)
-	b = append(b, FrameEnd)
-	room := len(body)
-	if frameMax > FrameOverhead {
-		room = int(min(frameMax, math.MaxInt32)) - FrameOverhead
-	}
+	return append(b, FrameEnd)
+}
+
+// AppendBody appends a body, or a part of it, in frames of at most frameMax octets each,
+// including overhead. frameMax 0 means no limit; otherwise it is at least MinFrameSize.
+func AppendBody(b []byte, channel uint16, body []byte, frameMax uint32) []byte {
+	room := BodyRoom(frameMax)
 	for len(body) > 0 {
 		n := min(len(body), room)
 		b = appendFrameHeader(b, FrameBody, channel, n)
@@ -68,4 +73,12 @@ func AppendContent(b []byte, channel uint16, props, body []byte, frameMax uint32
 		body = body[n:]
 	}
 	return b
+}
+
+// BodyRoom is how many octets of a body a frame takes.
+func BodyRoom(frameMax uint32) int {
+	if frameMax <= FrameOverhead {
+		return math.MaxInt32
+	}
+	return int(min(frameMax, math.MaxInt32)) - FrameOverhead
 }

@@ -11,8 +11,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/memory"
+	"curfew/broker/store"
 )
 
 // wired gives fn an outbox and the other end of its socket.
@@ -153,6 +155,30 @@ func TestManyMegabytesWait(t *testing.T) {
 		assert.Zero(t, o.drawn)
 		assert.Zero(t, o.Pending())
 	})
+}
+
+// The frames of a message are the same, whatever buffers they are in.
+func TestLargeMessagesInSmallBuffers(t *testing.T) {
+	for _, frameMax := range []uint32{0, 4096, 128 << 10, 3 << 20} {
+		for _, size := range []int{Size256K - 1, Size256K, Size256K + 1, 5<<20 + 7} {
+			wired(t, func(o *Outbox, client net.Conn) {
+				o.SetFrameMax(frameMax)
+				d := broker.Delivery{Message: store.Message{Exchange: []byte("x"), RoutingKey: []byte("key"), Properties: []byte{0, 0}, Body: bytes.Repeat([]byte("123"), size/3+1)[:size]}}
+				want := amqp.AppendContent(amqp.AppendDeliver(nil, 1, "c", 7, false, d.Message.Exchange, d.Message.RoutingKey), 1, d.Message.Properties, d.Message.Body, frameMax)
+				o.Lock()
+				o.DeliverLocked(1, "c", 7, &d)
+				if frameMax > 0 {
+					assert.LessOrEqual(t, cap(o.buf), max(size1M, int(frameMax)+Size64K))
+				}
+				o.FlushLocked()
+				o.Unlock()
+				got := make([]byte, len(want))
+				_, err := io.ReadFull(client, got)
+				require.NoError(t, err)
+				assert.True(t, bytes.Equal(want, got), "frame-max %d, %d octets", frameMax, size)
+			})
+		}
+	}
 }
 
 func TestOutboxDoesNotAllocate(t *testing.T) {
