@@ -3,12 +3,14 @@ package store
 import (
 	"encoding/binary"
 	"fmt"
+	"sync"
 	"time"
 )
 
 // batch is what the committer takes over at one time.
 type batch struct {
 	parts           []part
+	copies          *sync.WaitGroup // records in them that are being written; nil: none
 	waiters, forced []func(error)
 	bytes           int
 	toDisk          bool // to be synced, not only written
@@ -115,6 +117,7 @@ func (c *committer) takeOverLocked() bool {
 		c.end = makePos(false, s.number, s.used)
 	}
 	c.parts, j.tails = j.tails, c.parts[:0]
+	c.copies, j.copies = j.copies, nil
 	c.waiters, j.commit.waiters = j.commit.waiters, c.waiters[:0]
 	c.forced, j.commit.forced = j.commit.forced, c.forced[:0]
 	c.bytes, j.fresh = j.fresh, 0
@@ -141,6 +144,9 @@ func (c *committer) abandonLocked() {
 
 // save writes the batch, and syncs it if that is due.
 func (c *committer) save() error {
+	if c.copies != nil {
+		c.copies.Wait()
+	}
 	if len(c.parts) > 0 {
 		if err := c.j.define(); err != nil {
 			return err

@@ -164,6 +164,9 @@ func (m *maintainer) evacuate(s *segment) error {
 		return nil
 	}
 	slices.SortStableFunc(m.found, func(a, b Enqueue) int { return a.Pos.offset() - b.Pos.offset() })
+	if len(s.mem) > j.memory.size && !j.isFull() && m.foundBytes(s)*2 > s.used {
+		return nil // what the references suggested is wrong where one message is so large
+	}
 	for entries := m.found; len(entries) > 0; {
 		n := 1
 		for n < len(entries) && entries[n].Pos == entries[0].Pos {
@@ -179,6 +182,22 @@ func (m *maintainer) evacuate(s *segment) error {
 		entries = entries[n:]
 	}
 	return nil
+}
+
+// foundBytes is the size of the messages of s that entries in m.found, which is sorted, still refer to.
+func (m *maintainer) foundBytes(s *segment) (size int) {
+	last := Pos(0)
+	for i := range m.found {
+		e := &m.found[i]
+		if e.Pos == last {
+			continue
+		}
+		if _, ok := m.relocate(e.Queue, e.Seq, e.Pos, e.Pos); ok {
+			_, n := header(s.mem[e.Pos.offset():])
+			size, last = size+n, e.Pos
+		}
+	}
+	return size
 }
 
 func (j *journal) isComplete(s *segment) bool {

@@ -157,3 +157,33 @@ func TestCompactionRefusesDamage(t *testing.T) {
 	require.ErrorContains(t, <-b.Failed(), fileName(1))
 	require.Error(t, b.Close())
 }
+
+// A message of its own size stays where it is, whatever was in its segment with it: a copy would free nothing.
+func TestLargeMessagesAreNotMoved(t *testing.T) {
+	r := &relocator{entries: map[uint64]Pos{}}
+	b := newDropTest(t, Options{Relocate: r.relocate})
+	large := text(1, 4*b.memory.size)
+	at := map[uint64]Pos{}
+	for seq, durable := range map[uint64]bool{1: true, 2: false} {
+		p, err := b.Put(large, durable, 2)
+		require.NoError(t, err)
+		b.Enqueued([]Enqueue{{Queue: 1, Seq: seq, Pos: p, Durable: durable}, {Queue: 2, Seq: seq + 10, Pos: p, Durable: durable}})
+		r.entries[seq], at[seq] = p, p
+		b.Settled([]Settle{{Queue: 2, Seq: seq + 10, Pos: p, Durable: durable}})
+	}
+	for range 8 {
+		b.fill()
+		p, err := b.Put(text(0, b.memory.size/2), false, 1)
+		require.NoError(t, err)
+		b.Release(p)
+		b.maintain()
+		commit(t, b.Store)
+	}
+	require.Equal(t, at, r.entries)
+	for _, p := range at {
+		require.Equal(t, large, b.View(p))
+	}
+	b.Settled([]Settle{{Queue: 1, Seq: 2, Pos: at[2]}})
+	require.Len(t, seqs(b.restart()), 1)
+	b.shutdown()
+}

@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"fmt"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -36,6 +37,7 @@ type journal struct {
 	runs         []run       // scratch space
 	amends       []amendment
 	commit       commitState
+	copies       *sync.WaitGroup // of records not handed over that are being written; nil: none
 	spare        spareFiles
 	entered      Pos   // end of the last record that is not only about what leaves, or moves from queue to queue
 	err          error // why the journal failed
@@ -230,22 +232,49 @@ func (j *journal) put(m *Message, refs int, origin Pos, may permission) (Pos, er
 	if err != nil {
 		return 0, err
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if err := j.admitLocked(align(n)+refs*2*entryBytes, may); err != nil {
+	b, p, copies, err := j.take(n, refs, origin, may)
+	if err != nil {
 		return 0, err
-	}
-	b, p := j.reserveLocked(kindMessage, n-recordHeader, max(refs, 1))
-	if b == nil {
-		return 0, j.usableLocked()
-	}
-	if may != moving {
-		j.entered = j.fact
 	}
 	putMessage(b, n, m, slots)
 	if origin != 0 {
 		slotsOf(b)[0] = slot{uint64(origin), 0}
-		j.active.origins.Add(origin.segment())
+	}
+	if copies != nil {
+		copies.Done()
+	} else {
+		j.mu.Unlock()
 	}
 	return p, nil
+}
+
+// take takes n bytes for the record of a message. While it is written mu stays locked or, if it is
+// large, the committer waits for copies.
+func (j *journal) take(n, refs int, origin Pos, may permission) (b []byte, p Pos, copies *sync.WaitGroup, err error) {
+	j.mu.Lock()
+	if err := j.admitLocked(align(n)+refs*2*entryBytes, may); err != nil {
+		j.mu.Unlock()
+		return nil, 0, nil, err
+	}
+	b, p = j.reserveLocked(kindMessage, n-recordHeader, max(refs, 1))
+	if b == nil {
+		defer j.mu.Unlock()
+		return nil, 0, nil, j.usableLocked()
+	}
+	if may != moving {
+		j.entered = j.fact
+	}
+	if origin != 0 {
+		j.active.origins.Add(origin.segment())
+	}
+	if n <= largeRecord {
+		return b, p, nil, nil
+	}
+	if j.copies == nil {
+		j.copies = new(sync.WaitGroup)
+	}
+	copies = j.copies
+	copies.Add(1)
+	j.mu.Unlock()
+	return b, p, copies, nil
 }

@@ -30,7 +30,7 @@ type mappings struct {
 	mu       mutex
 	spare    [][]byte   // of size; the maintainer unmaps those beyond spareMappings
 	made     int        // mappings with small pages so far, up to smallMappings
-	large    [][]byte   // of other sizes, unused; unmapped by the maintainer, or by whoever maps more before that
+	large    [][]byte   // of other sizes, unused; the maintainer unmaps those beyond spareMappings of the common size: new pages take longer than a copy; whoever maps more before that unmaps them
 	unwanted []*segment // they map pages of files; the maintainer unmaps them
 }
 
@@ -47,6 +47,9 @@ func (m *mappings) get(size int) ([]byte, error) {
 		}
 	}
 	if size != m.size {
+		if mem := m.takeLarge(size); mem != nil {
+			return mem, nil
+		}
 		m.unmapLarge(size)
 	}
 	mem, err := mapAnonymous(size)
@@ -74,7 +77,7 @@ func (m *mappings) takeSpare() []byte {
 // maintainer may be waiting for the disk, and memory must not grow until it has finished.
 func (m *mappings) unmapLarge(size int) {
 	for size > 0 {
-		mem := m.takeLarge()
+		mem := m.takeLarge(0)
 		if mem == nil {
 			return
 		}
@@ -83,15 +86,16 @@ func (m *mappings) unmapLarge(size int) {
 	}
 }
 
-func (m *mappings) takeLarge() []byte {
+// takeLarge takes a large mapping of that size, of any if it is 0, or nil.
+func (m *mappings) takeLarge(size int) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n := len(m.large)
-	if n == 0 {
+	i := slices.IndexFunc(m.large, func(mem []byte) bool { return size == 0 || len(mem) == size })
+	if i < 0 {
 		return nil
 	}
-	mem := m.large[n-1]
-	m.large = m.large[:n-1]
+	mem := m.large[i]
+	m.large = slices.Delete(m.large, i, i+1)
 	return mem
 }
 
@@ -119,10 +123,13 @@ func (m *mappings) dispose(s *segment) {
 // of files. Only the maintainer calls it.
 func (m *mappings) unmapUnused() (paged []*segment) {
 	m.mu.Lock()
-	keep := min(len(m.spare), spareMappings)
-	unwanted := slices.Concat(m.large, m.spare[keep:])
+	keep, keepLarge := min(len(m.spare), spareMappings), len(m.large)
+	for size := 0; keepLarge > 0 && size+len(m.large[keepLarge-1]) <= spareMappings*m.size; keepLarge-- {
+		size += len(m.large[keepLarge-1])
+	}
+	unwanted := slices.Concat(m.large[:keepLarge], m.spare[keep:])
 	paged = m.unwanted
-	m.spare, m.large, m.unwanted = slices.Clip(m.spare[:keep]), nil, nil
+	m.spare, m.large, m.unwanted = slices.Clip(m.spare[:keep]), slices.Clone(m.large[keepLarge:]), nil
 	m.mu.Unlock()
 	for _, s := range paged {
 		unwanted = append(unwanted, s.mem)
@@ -161,7 +168,11 @@ func (m *mappings) short() bool {
 // close unmaps everything that is unused.
 func (m *mappings) close() {
 	m.mu.Lock()
-	m.large, m.spare = append(m.large, m.spare...), nil
+	all := slices.Concat(m.large, m.spare)
+	m.large, m.spare = nil, nil
 	m.mu.Unlock()
+	for _, mem := range all {
+		unmap(mem)
+	}
 	m.unmapUnused()
 }

@@ -44,6 +44,11 @@ func messageBytes(m *Message, slots int) (int, error) {
 	return n, nil
 }
 
+// largeRecord is the size above which a record is written without holding the log's lock: the
+// first touch of new pages may take a millisecond for each 100 KiB, and everybody waits for
+// the lock.
+const largeRecord = 64 << 10
+
 // putMessage writes m's record of n bytes, except for the checksum, with free slots.
 func putMessage(b []byte, n int, m *Message, slots int) {
 	putHeader(b, kindMessage, n-recordHeader)
@@ -56,7 +61,10 @@ func putMessage(b []byte, n int, m *Message, slots int) {
 	b = b[copy(b, m.Exchange):]
 	b = b[copy(b, m.RoutingKey):]
 	b = b[copy(b, m.Properties):]
-	copy(b, m.Body)
+	for body := m.Body; len(body) > 0; { // in steps: a copy cannot be preempted, not even to collect garbage
+		n := copy(b, body[:min(len(body), 256<<10)])
+		b, body = b[n:], body[n:]
+	}
 }
 
 // viewMessage reads the message record at the start of b.

@@ -243,5 +243,8 @@ func (j *journal) close() {
 		}
 		return true
 	})
+	if j.copies != nil { // the journal has failed
+		j.copies.Wait()
+	}
 	j.appender.close()
 }

@@ -31,6 +31,7 @@ type segment struct {
 	// constant afterwards.
 	used  int   // bytes appended
 	given int64 // references given in total
+	alone bool  // it has one message, which did not fit into a segment of the common size
 
 	// tried is the number of the newest segment at the time when compaction last failed to
 	// empty this one. Used by the maintainer only.
@@ -49,6 +50,9 @@ func (s *segment) live() int64 {
 	refs := s.refs.Load()
 	if s.given == 0 || refs <= 0 {
 		return 0
+	}
+	if s.alone {
+		return int64(s.used)
 	}
 	return int64(float64(s.used) * min(1, float64(refs)/float64(s.given)))
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
@@ -375,4 +376,44 @@ func (f *failingFile) Allocate(size int64) error {
 		return err
 	}
 	return f.file.Allocate(size)
+}
+
+// Large messages are written beside each other, and beside whoever commits: what is on disk is whole.
+func TestLargeMessagesAtTheSameTime(t *testing.T) {
+	dir := t.TempDir()
+	s, _, err := Open(Options{Dir: dir, SegmentBytes: 1 << 20})
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	for queue := range 4 {
+		all.Go(func() {
+			for i := range 12 {
+				m := text(100*queue+i, largeRecord*(1+i))
+				for _, durable := range []bool{true, false} {
+					p, err := s.Put(m, durable, 1)
+					if !assert.NoError(t, err) {
+						return
+					}
+					assert.Equal(t, m, s.View(p))
+					if !durable {
+						s.Release(p)
+						continue
+					}
+					s.Enqueued([]Enqueue{{Queue: uint64(queue + 1), Seq: uint64(i + 1), Pos: p, Durable: true}})
+					commit(t, s)
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.NoError(t, s.Close())
+	s, found, err := Open(Options{Dir: dir, SegmentBytes: 1 << 20})
+	require.NoError(t, err)
+	require.Len(t, found.Queues, 4)
+	for _, q := range found.Queues {
+		require.Len(t, q.Entries, 12)
+		for _, e := range q.Entries {
+			require.Equal(t, text(100*int(q.Queue-1)+int(e.Seq-1), largeRecord*int(e.Seq)), s.View(e.Pos))
+		}
+	}
+	require.NoError(t, s.Close())
 }

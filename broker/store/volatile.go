@@ -27,12 +27,27 @@ func (v *volatileLog) put(m *Message, refs int, may permission) (Pos, error) {
 		return 0, err
 	}
 	v.mu.Lock()
-	defer v.mu.Unlock()
 	if err := v.makeRoomLocked(align(n), may); err != nil {
+		v.mu.Unlock()
 		return 0, err
 	}
 	s, at := v.takeLocked(align(n), max(refs, 1))
-	putMessage(s.mem[at:], n, m, slots)
+	large := n > largeRecord
+	if large {
+		s.refs.Add(stripRefs) // until it is copied
+	} else {
+		putMessage(s.mem[at:], n, m, slots)
+	}
+	if len(s.mem) > v.memory.size {
+		s.alone = true
+		v.sealLocked()
+	}
+	v.mu.Unlock()
+	if large {
+		putMessage(s.mem[at:], n, m, slots)
+		v.release(s, stripRefs)
+		v.wake() // the maintainer may have skipped the segment
+	}
 	return makePos(true, s.number, at), nil
 }
 
