@@ -49,17 +49,13 @@ func RecycleBuffer(b []byte) {
 }
 
 // Extended returns b with part appended, and gives b back if that took another buffer: four times as
-// large, twice as large above 1 MiB, but not beyond most octets unless they are needed.
+// large, but not beyond most octets unless they are needed.
 func Extended(b, part []byte, most int) []byte {
 	need := len(b) + len(part)
 	if need <= cap(b) {
 		return append(b, part...)
 	}
-	size := 4 * cap(b)
-	if size > size1M {
-		size = max(2*cap(b), size1M)
-	}
-	bigger := NewBuffer(max(need, min(size, most)))
+	bigger := NewBuffer(max(need, min(4*cap(b), most)))
 	// Nothing can preempt a copy, and new pages make it slow: the whole process may wait for it.
 	for rest := b; len(rest) > 0; rest = rest[min(len(rest), Size256K):] {
 		bigger = append(bigger, rest[:min(len(rest), Size256K)]...)
