@@ -44,7 +44,11 @@ type attacker struct {
 	http                  *http.Client
 	ctx                   context.Context // of its connections
 	leave                 context.CancelFunc
+	calm                  time.Duration // before the attack, which setup knows
 }
+
+// soon is the time to live, in milliseconds, of what is to be due when the attack has begun, if the calm is all that it waits for.
+func (x *attacker) soon(ms int) int { return ms + int(x.calm.Milliseconds()) }
 
 func newAttacker(address, api, metrics string) *attacker {
 	x := &attacker{address: address, api: api, metrics: metrics, http: &http.Client{Transport: &http.Transport{}}}
@@ -179,20 +183,17 @@ func (x *attacker) channel() (*amqp091.Channel, error) {
 // declare makes queues that are not durable, waiting for the last one only, and binds each to an exchange, unless that is "".
 func (x *attacker) declare(count int, name func(int) string, exchange string, args amqp091.Table) {
 	x.t.Helper()
-	ch, err := x.channel()
-	check(x.t, err)
+	var list []amqp.Method
 	if exchange != "" {
-		check(x.t, ch.ExchangeDeclare(exchange, "fanout", false, false, false, false, nil))
+		list = append(list, &amqp.ExchangeDeclare{Exchange: exchange, Type: "fanout", NoWait: true})
 	}
 	for i := range count {
-		_, err := ch.QueueDeclare(name(i), false, false, false, true, args)
-		check(x.t, err)
+		list = append(list, &amqp.QueueDeclare{Queue: name(i), Arguments: amqp.Table(args), NoWait: true})
 		if exchange != "" {
-			check(x.t, ch.QueueBind(name(i), "", exchange, true, nil))
+			list = append(list, &amqp.QueueBind{Queue: name(i), Exchange: exchange, NoWait: true})
 		}
 	}
-	_, err = ch.QueueDeclarePassive(name(count-1), false, false, false, false, nil)
-	check(x.t, err)
+	x.write(list...)
 }
 
 func numbered(i int) string { return fmt.Sprintf("q%d", i) }

@@ -61,13 +61,13 @@ var attacks = []attack{
 	{name: "http-publish", strike: hugeHTTPPublishes},
 	{name: "queue-lists", setup: func(x *attacker) { x.declare(45_000, numbered, "", nil) }, strike: listQueues},
 
-	// Dead letters that are to be kept until their target has room, which it never has. They are due when the calm is over.
+	// Dead letters that are to be kept until their target has room, which it never has. They are due when the attack has begun.
 	{name: "at-least-once", realDisk: true, setup: func(x *attacker) {
 		x.queue(target, amqp091.Table{"x-max-length": int32(1), "x-overflow": "reject-publish"})
 		check(x.t, x.publish(x.ctx, target, 1, amqp091.Publishing{}))
 		x.queue(fuse, amqp091.Table{"x-queue-type": "quorum", "x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish",
 			"x-dead-letter-exchange": "", "x-dead-letter-routing-key": target})
-		check(x.t, x.publish(x.ctx, fuse, 250, amqp091.Publishing{DeliveryMode: amqp091.Persistent, Expiration: "1200", Body: noise[:256<<10]}))
+		check(x.t, x.publish(x.ctx, fuse, 250, amqp091.Publishing{DeliveryMode: amqp091.Persistent, Expiration: strconv.Itoa(x.soon(600)), Body: noise[:256<<10]}))
 	}, check: idleDisk},
 
 	// The neighbour's messages are large, so that the journal needs new files.

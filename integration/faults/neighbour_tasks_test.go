@@ -404,7 +404,7 @@ func (x *attacker) waitGone(ctx context.Context, queue string, gone bool) error 
 	}
 }
 
-// delay has n messages wait in an exchange until the calm is over.
+// delay has n messages wait in an exchange until the attack has begun.
 func delay(x *attacker, name string, n int) {
 	x.t.Helper()
 	const batch = 1000
@@ -416,7 +416,7 @@ func delay(x *attacker, name string, n int) {
 	conn, err := x.raw(x.ctx, 1)
 	check(x.t, err)
 	defer conn.Close()
-	due := int32(2500 + n/100)
+	due := int32(x.soon(1900 + n/100))
 	if strings.HasSuffix(name, "delete-the-exchange") {
 		due = 3_600_000
 	}
@@ -436,13 +436,13 @@ func delay(x *attacker, name string, n int) {
 // fillQueue makes a queue with n persistent messages, each with a deadline that is far away.
 func fillQueue(x *attacker, name string, n int) { fillWith(x, name, n, nil, "3600000") }
 
-// fillDue makes a queue with n messages that are due when the calm is over.
+// fillDue makes a queue with n messages that are due when the attack has begun.
 func fillDue(x *attacker, name string, n int) {
 	args := amqp091.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": target}
 	if strings.HasSuffix(name, "drop") {
 		args = nil
 	}
-	fillWith(x, name, n, args, strconv.Itoa(2500+n/200))
+	fillWith(x, name, n, args, strconv.Itoa(x.soon(1900+n/200)))
 }
 
 func fillWith(x *attacker, name string, n int, args amqp091.Table, expiration string) {
