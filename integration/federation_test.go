@@ -3,7 +3,6 @@ package integration
 import (
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -15,13 +14,17 @@ import (
 func TestFederation(t *testing.T) {
 	t.Parallel()
 	up := startCurfew(t)
-	down, err := runRabbitMQ(filepath.Join(t.TempDir(), "rabbitmq"), "rabbitmq_federation")
-	if err != nil {
-		t.Fatal(err)
+	startRabbitMQ(t)
+	down := sharedRabbitMQ
+	rabbitMQDefinitions.Lock()
+	defer rabbitMQDefinitions.Unlock()
+	for path, body := range map[string]string{
+		"parameters/federation-upstream/%2F/curfew": fmt.Sprintf(`{"value":{"uri":%q,"reconnect-delay":1}}`, up.url),
+		"policies/%2F/federated":                    `{"pattern":"^federated","definition":{"federation-upstream":"curfew"}}`,
+	} {
+		down.done(t, http.MethodPut, path, body)
+		defer down.done(t, http.MethodDelete, path, "")
 	}
-	t.Cleanup(down.stop)
-	down.done(t, http.MethodPut, "parameters/federation-upstream/%2F/curfew", fmt.Sprintf(`{"value":{"uri":%q,"reconnect-delay":1}}`, up.url))
-	down.done(t, http.MethodPut, "policies/%2F/federated", `{"pattern":"^federated","definition":{"federation-upstream":"curfew"}}`)
 	from, to := openChannel(t, dial(t, up.url)), openChannel(t, dial(t, down.url))
 	check(t, to.Qos(10, 0, false))
 

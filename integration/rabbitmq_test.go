@@ -55,8 +55,8 @@ func stopSharedRabbitMQ() {
 	}
 }
 
-// runRabbitMQ starts a node with the management plugin and those named, and with its files in dir.
-func runRabbitMQ(dir string, plugins ...string) (*rabbitmq, error) {
+// runRabbitMQ starts a node with its files in dir.
+func runRabbitMQ(dir string) (*rabbitmq, error) {
 	if _, err := os.Stat(rabbitmqServer); err != nil {
 		return nil, errors.New("RabbitMQ is needed: apt-get install -y --no-install-recommends rabbitmq-server (or `make deps`)")
 	}
@@ -65,7 +65,7 @@ func runRabbitMQ(dir string, plugins ...string) (*rabbitmq, error) {
 		return nil, err
 	}
 	for name, text := range map[string]string{
-		"plugins":       "[" + strings.Join(append(plugins, "rabbitmq_management"), ",") + "].\n",
+		"plugins":       "[rabbitmq_federation,rabbitmq_management].\n",
 		"rabbitmq.conf": "management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = " + httpPort + "\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
