@@ -401,7 +401,7 @@ func TestPutAsideNodeRestarts(t *testing.T) {
 	if family() != queuefacts.Family43 {
 		return // nothing is put aside
 	}
-	n := startNodes(t, 1, "")[0]
+	n := loneNode(t)
 	d := declareDelays(t, n)
 	r := startReplica(t, n, d.url, "", "one", "delay:foo.delay")
 	d.bound()

@@ -224,12 +224,13 @@ func TestKeeperSparesTheDeliveryLimit(t *testing.T) {
 // TestKeeperAndARestartedNode: the node is killed and comes back; the keeper still knows the deadlines.
 func TestKeeperAndARestartedNode(t *testing.T) {
 	t.Parallel()
-	n := startNodes(t, 1, "")[0]
+	n := loneNode(t)
+	_, url := n.vhost(t)
 	declared := time.Now()
 	queues := map[queuefacts.Type]*keptQueue{}
 	keepers := map[queuefacts.Type]*running{}
 	for _, kind := range queueTypes {
-		q := declareKept(t, n.url, "restart."+string(kind), kind, nil)
+		q := declareKept(t, url, "restart."+string(kind), kind, nil)
 		r := q.keep(t, func(o *keeper.Options) { o.PerChannel = 100 })
 		r.reach(t, keeper.Keeping, 0)
 		ttl := mixed(3, 8*time.Second)
@@ -261,7 +262,7 @@ func TestKeeperAndARestartedNode(t *testing.T) {
 		q.mu.Unlock()
 		go func() { // a restarted quorum queue refuses consumers for some seconds
 			for t.Context().Err() == nil {
-				if conn, err := amqp091.Dial(n.url); err == nil {
+				if conn, err := amqp091.Dial(url); err == nil {
 					q.readLetters(conn)
 					conn.Close()
 				}

@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	code := m.Run()
-	for _, n := range append(shared.nodes, trio.nodes...) {
+	for _, n := range slices.Concat(shared.nodes, trio.nodes, lone.nodes) {
 		n.kill()
 	}
 	if epmd.cmd != nil {
@@ -75,29 +75,11 @@ var shared struct {
 // sharedNode returns the node that serves the whole run. Tests neither stop it nor use its virtual host /.
 func sharedNode(t testing.TB) *node {
 	t.Helper()
-	shared.once.Do(func() { shared.nodes, shared.err = runNodes(1, "") })
+	shared.once.Do(func() { shared.nodes, shared.err = runNodes(1) })
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
 	return shared.nodes[0]
-}
-
-// startNodes starts a cluster of count nodes, which end with the test. config is added to their rabbitmq.conf.
-func startNodes(t testing.TB, count int, config string) []*node {
-	t.Helper()
-	nodes, err := runNodes(count, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for _, n := range nodes {
-			n.kill()
-			if t.Failed() {
-				t.Logf("log of %s:\n%s", n.name, n.log.Tail(4000))
-			}
-		}
-	})
-	return nodes
 }
 
 // epmd is the port mapper of all nodes of the run. A node that finds none would leave a daemon of its own behind.
@@ -126,11 +108,11 @@ func startEpmd() error {
 	return epmd.err
 }
 
-func runNodes(count int, config string) (nodes []*node, err error) {
+func runNodes(count int) (nodes []*node, err error) {
 	if err := startEpmd(); err != nil {
 		return nil, err
 	}
-	config += "\ncluster_formation.peer_discovery_backend = classic_config\n"
+	config := "cluster_formation.peer_discovery_backend = classic_config\n"
 	if family() == queuefacts.Family3 { // later versions do not wait for a random time
 		config += "cluster_formation.randomized_startup_delay_range.min = 0\ncluster_formation.randomized_startup_delay_range.max = 1\n"
 	}

@@ -2,6 +2,7 @@ package rabbitmq
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,10 +55,22 @@ func serveAsWritten(t *testing.T, commands string) *replica {
 	return r
 }
 
-// TestFiveMinutes runs the commands of the page's first steps, one after another, on a RabbitMQ of its own.
-func TestFiveMinutes(t *testing.T) {
+// TestFirstSteps runs the commands of the first steps of each page, one after another, in a new virtual host / for each page.
+func TestFirstSteps(t *testing.T) {
 	t.Parallel()
-	n := startNodes(t, 1, "")[0]
+	n := loneNode(t)
+	for _, p := range []struct {
+		name  string
+		first func(*testing.T, *node)
+	}{{"beside", fiveMinutes}, {"delays", delaysPage}, {"retries", retriesPage}} {
+		n.api(t, http.MethodDelete, "vhosts/%2F", nil, nil)
+		n.api(t, http.MethodPut, "vhosts/%2F", nil, nil)
+		n.api(t, http.MethodPut, "permissions/%2F/guest", map[string]string{"configure": ".*", "write": ".*", "read": ".*"}, nil)
+		t.Run(p.name, func(t *testing.T) { p.first(t, n) })
+	}
+}
+
+func fiveMinutes(t *testing.T, n *node) {
 	curfew, err := binary()
 	check(t, err)
 	here := strings.NewReplacer("127.0.0.1:5672", n.addr, "http://127.0.0.1:15672", n.http)
@@ -207,10 +220,8 @@ func (s *steps) run(commands ...string) string {
 	return string(out)
 }
 
-// TestDelaysPage runs the first steps of the page about delays, one after another, on a RabbitMQ of its own.
-func TestDelaysPage(t *testing.T) {
-	t.Parallel()
-	s := stepsOf(t, startNodes(t, 1, "")[0], "rabbitmq-delays.md")
+func delaysPage(t *testing.T, n *node) {
+	s := stepsOf(t, n, "rabbitmq-delays.md")
 	require.Len(t, s.all, 4, "steps")
 	s.run(s.all[0])
 	r := serveAsWritten(t, s.all[1])
@@ -227,10 +238,8 @@ func TestDelaysPage(t *testing.T) {
 	})
 }
 
-// TestRetriesPage runs the first steps of the page about retries, one after another, on a RabbitMQ of its own.
-func TestRetriesPage(t *testing.T) {
-	t.Parallel()
-	s := stepsOf(t, startNodes(t, 1, "")[0], "rabbitmq-retries.md")
+func retriesPage(t *testing.T, n *node) {
+	s := stepsOf(t, n, "rabbitmq-retries.md")
 	require.Len(t, s.all, 5, "steps")
 	s.run(s.all[0])
 	s.run(s.all[1])

@@ -281,7 +281,7 @@ func TestRetryConditions(t *testing.T) {
 // due comes back meanwhile, and Curfew can stop.
 func TestRetriesInAnAlarm(t *testing.T) {
 	t.Parallel()
-	n := startNodes(t, 1, "")[0]
+	n := loneNode(t)
 	r := planRetries(t, n, "{queue}.failed", "jobs")
 	c := startReplica(t, n, r.own, "", "one", r.watch)
 	eventually(t, answerLimit, "the queue to be held", func() bool { return c.queue(waitsIn("jobs")).State == "keeping" })
@@ -297,6 +297,7 @@ func TestRetriesInAnAlarm(t *testing.T) {
 	r.publish("a")
 	untilTries("a", 3)
 	r.publish("b")
+	t.Cleanup(func() { n.runOutOfMemory(t, false) })
 	n.runOutOfMemory(t, true)
 	untilTries("a", 4)
 	untilTries("b", 4)

@@ -18,25 +18,33 @@ import (
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
-// trio is a cluster of three nodes that serves the whole run, one test at a time: what happens to it happens to all its queues.
-var trio struct {
+// turns are nodes that serve the whole run, one test at a time: what happens to them happens to all their queues.
+type turns struct {
 	once  sync.Once
 	using sync.Mutex
 	nodes []*node
 	err   error
 }
 
+// trio is a cluster of three nodes; lone is a node by itself.
+var trio, lone turns
+
 // threeNodes returns the cluster of three nodes, all of them running. No other test uses it until this one ends.
-func threeNodes(t testing.TB) []*node {
+func threeNodes(t testing.TB) []*node { return trio.take(t, 3) }
+
+// loneNode returns a running node that no other test uses until this one ends.
+func loneNode(t testing.TB) *node { return lone.take(t, 1)[0] }
+
+func (s *turns) take(t testing.TB, count int) []*node {
 	t.Helper()
-	trio.using.Lock()
-	t.Cleanup(trio.using.Unlock)
-	trio.once.Do(func() { trio.nodes, trio.err = runNodes(3, "") })
-	if trio.err != nil {
-		t.Fatal(trio.err)
+	s.using.Lock()
+	t.Cleanup(s.using.Unlock)
+	s.once.Do(func() { s.nodes, s.err = runNodes(count) })
+	if s.err != nil {
+		t.Fatal(s.err)
 	}
 	t.Cleanup(func() {
-		for _, n := range trio.nodes {
+		for _, n := range s.nodes {
 			if t.Failed() {
 				t.Logf("log of %s:\n%s", n.name, n.log.Tail(4000))
 			}
@@ -47,7 +55,7 @@ func threeNodes(t testing.TB) []*node {
 			}
 		}
 	})
-	return trio.nodes
+	return s.nodes
 }
 
 // urlsIn returns the address of a virtual host on all nodes, in their order, for a user whose password is the name.
