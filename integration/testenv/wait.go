@@ -14,18 +14,17 @@ func Check(t testing.TB, err error) {
 	}
 }
 
-// Eventually polls until done returns true, and fails the test with what it waited for when the limit has passed.
+// Eventually polls until done returns true, and fails the test with what it waited for when the limit has passed. The longer it has waited, the less often
+// it asks: what a test waits for needs the processors more than the questions do.
 func Eventually(t testing.TB, limit time.Duration, what string, done func() bool) {
 	t.Helper()
-	over := time.After(limit)
-	poll := time.NewTicker(5 * time.Millisecond)
-	defer poll.Stop()
+	began := time.Now()
 	for !done() {
-		select {
-		case <-poll.C:
-		case <-over:
+		waited := time.Since(began)
+		if waited > limit {
 			t.Fatalf("waited %v for %s", limit, what)
 		}
+		<-time.After(min(max(waited/10, 5*time.Millisecond), 100*time.Millisecond))
 	}
 }
 
