@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"curfew/integration/testenv"
 )
 
 // scratch holds the binaries built for the run and the shared RabbitMQ's files.
@@ -26,24 +28,18 @@ func TestMain(m *testing.M) {
 
 // release is the binary users run; raced is the same with the race detector (cheap here: `go test -race` has compiled its parts).
 var (
-	release = sync.OnceValues(func() (string, error) {
-		return build("curfew", []string{"CGO_ENABLED=0"}, "-trimpath", "-ldflags", "-s -w -X main.version=v0.0.0-test")
-	})
-	raced = sync.OnceValues(func() (string, error) {
-		return build("curfew-race", []string{"CGO_ENABLED=1"}, "-race", "-trimpath")
+	release = sync.OnceValues(func() (string, error) { return testenv.Curfew(scratch) })
+	raced   = sync.OnceValues(func() (string, error) {
+		binary := filepath.Join(scratch, "curfew-race")
+		cmd := exec.Command("go", "build", "-o", binary, "-race", "-trimpath", "./cmd/curfew")
+		cmd.Dir = ".."
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("build with the race detector: %w\n%s", err, out)
+		}
+		return binary, nil
 	})
 )
-
-func build(name string, env []string, flags ...string) (string, error) {
-	binary := filepath.Join(scratch, name)
-	cmd := exec.Command("go", append(append([]string{"build", "-o", binary}, flags...), "./cmd/curfew")...)
-	cmd.Dir = ".."
-	cmd.Env = append(os.Environ(), env...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
-	}
-	return binary, nil
-}
 
 func mustBinary(t testing.TB, build func() (string, error)) string {
 	t.Helper()

@@ -78,7 +78,7 @@ func TestStartupBlock(t *testing.T) {
 
 // TestCommands: the commands beside serve answer without a server.
 func TestCommands(t *testing.T) {
-	if code, output := runToEnd(t, "version"); code != 0 || !strings.Contains(output, "v0.0.0-test") {
+	if code, output := runToEnd(t, "version"); code != 0 || !strings.Contains(output, "v1.2.3") {
 		t.Errorf("version: code %d\n%s", code, output)
 	}
 	if code, output := runToEnd(t, "config"); code != 0 || !strings.Contains(output, "CURFEW_AMQP_ADDR") {

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+
+	"curfew/integration/testenv"
 )
 
 // scratch holds the binary built for the run.
@@ -33,14 +34,7 @@ var built = sync.OnceValues(func() (string, error) {
 	if err := readSources("../.."); err != nil {
 		return "", err
 	}
-	path := filepath.Join(scratch, "curfew")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "./cmd/curfew")
-	cmd.Dir = "../.."
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build: %w\n%s", err, out)
-	}
-	return path, nil
+	return testenv.Curfew(scratch)
 })
 
 // readSources reads every folder of the module. That is for the go tool: a test that

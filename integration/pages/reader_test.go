@@ -40,16 +40,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-var build = sync.OnceValues(func() (string, error) {
-	binary := filepath.Join(scratch, "curfew")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v0.0.0-test", "-o", binary, "./cmd/curfew")
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build curfew: %w\n%s", err, out)
-	}
-	return binary, nil
-})
+var build = sync.OnceValues(func() (string, error) { return testenv.Curfew(scratch) })
 
 func mustBuild(t testing.TB) string {
 	t.Helper()

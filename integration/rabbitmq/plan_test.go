@@ -23,15 +23,7 @@ import (
 )
 
 // binary is the curfew command, built once for the run.
-var binary = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(scratch, "curfew")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "./cmd/curfew")
-	cmd.Dir = "../.."
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build curfew: %w\n%s", err, out)
-	}
-	return path, nil
-})
+var binary = sync.OnceValues(func() (string, error) { return testenv.Curfew(scratch) })
 
 // run runs the curfew command with CURFEW_ variables and returns what it prints.
 func run(t *testing.T, env []string, stdin string, args ...string) string {

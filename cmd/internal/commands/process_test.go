@@ -4,30 +4,21 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"curfew/integration/testenv"
 )
 
 // binary is the command built once for all tests that run it as a process.
-var binary = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(scratch, "curfew")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-X main.version=v1.2.3", "-o", path, "curfew/cmd/curfew")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as the release: the go tool compiles it once for all tests
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build: %w\n%s", err, out)
-	}
-	return path, nil
-})
+var binary = sync.OnceValues(func() (string, error) { return testenv.Curfew(scratch) })
 
 // command prepares the built binary with a clean environment and the given variables, which are written without
 // their prefix.
