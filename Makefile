@@ -51,7 +51,7 @@ PRIVILEGED = ^Test(Amqp091Own|AzureOwn|DiskFull|DiskFails|DiskStandsStill|Suspen
 LONG = ^Test(LookAtTheCeilings|TornTailAtEveryByte|KilledReplay|ManyLetters|CausesOfManyLettersMoveThem|HostileBodies|PredictionsComeTrue|TreeLikeASet|ATTLThatWasRaised|DeadlinesByAnotherClock|MixedTTLsExpireInTimeAndTheRestStaysInOrder|GenerationsKeepTheOrder|EqualMessagesAfterOthersWereConsumed|MessagesThatDoNotExpireCostFewReturns|ParkedLettersStand|AHealthyNight|ReceiptAndExpiryAreOne|CommandsAreWhole|TransactionIsFoundWholeOrNotAtAll|NothingIsWrittenForAFullTarget|PublishersOfAQueueShareItsCredit|DeepQueuesDoNotStopPublishers|StuckConsumersHardlySlowPublishers|SlowConsumersHardlySlowPublishers|PublishersKeepThePaceOfConsumers|EmptiedQueuesGiveMemoryBack|ExpiryAllocatesNothing|NoStepTouchesVeryMany|RouteThroughManyExchanges|Footprint|WhatIsDeclaredIsCounted|TransactionIsBounded|UnfinishedPublishesAreBounded|LooksInProportion|StormTakesLittleMemory|WindowAgainstAModel|Redis|DeadWebhookIsGivenUpAndLogged|MillionsAreNotCopied|ScheduledAmongMany|LongListsAreWrittenInPieces|ServiceBusDeferred|DirectRepliesAreBounded|WhatIsNotSavedIsNotThere|WhatIsThereIsSaved|LettersUnderWayAreOnceAfterACrash|AStormLeavesNoMemoryBehind|GapsAreRecorded|NewestFirst)$$
 
 .DEFAULT_GOAL := help
-.PHONY: .test-curfew .test-quietly .test-rest .test-broker .test-simulation .test-units .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long help build run demo check lint test test-privileged test-rabbitmq4 deps fuzz soak bench docs microbench image rabbitmq-plugin release release-check set-version clean
+.PHONY: .test-curfew .test-pure .test-quietly .test-rest .test-broker .test-simulation .test-units .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long help build run demo check lint test test-privileged test-rabbitmq4 deps fuzz soak bench docs microbench image rabbitmq-plugin release release-check set-version clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,7 +84,7 @@ $(SUM): # built once, with Go alone
 test: export TEST_CURFEW = $(CURDIR)/.cache/test/curfew
 test: deps $(LINT) $(SUM) ## everything, with the race detector, against real Redis, RabbitMQ and foreign clients (20 minutes)
 	@rm -rf .cache/failed && mkdir -p .cache/failed
-	$(MAKE) --no-print-directory -j3 .test-broker .test-rabbitmq .test-in-process .test-units .test-simulation .test-faults .test-long .test-kubernetes
+	$(MAKE) --no-print-directory -j3 .test-broker .test-rabbitmq .test-in-process .test-pure .test-units .test-simulation .test-faults .test-long .test-kubernetes
 	$(MAKE) --no-print-directory -j2 .test-quietly $(WITH) .test-release .test-rest
 	$(RELEASED) -parallel 6 -run '^TestNeighbour$$' ./integration/faults
 	@find .cache/failed -type f -exec sed 's/^/failed once: /' {} + # none is the usual case
@@ -92,7 +92,8 @@ test: deps $(LINT) $(SUM) ## everything, with the race detector, against real Re
 .test-curfew: VERSION = v1.2.3
 .test-curfew: # linked once for all packages that run it as users do
 	$(BUILD) -o .cache/test/curfew ./cmd/curfew
-.test-rabbitmq .test-in-process .test-faults .test-long: .test-curfew
+# What does not need it waits, too: they begin in their order.
+.test-rabbitmq .test-in-process .test-pure .test-units .test-simulation .test-faults .test-long .test-kubernetes: .test-curfew
 
 # Of the simulation's seeds, those with monitors: the others have no goroutines that race, and .test-rest has all.
 # Three of these run at a time: the unit tests keep the processors busy, those beside RabbitMQ mostly wait for its nodes. What measures lateness in
@@ -113,8 +114,9 @@ test: deps $(LINT) $(SUM) ## everything, with the race detector, against real Re
 	cd integration/kubernetes && export CGO_ENABLED=0 && $(call RELEASED_TWICE,,.) && $(CURDIR)/$(LINT) run --allow-serial-runners .
 .test-faults:
 	$(call RELEASED_TWICE,-parallel 6 -skip '$(PRIVILEGED)|^TestNeighbour$$',./integration/faults)
+.test-pure: # those of commands wait for most of a minute: not at the end, when nothing else is left
+	nice -n 5 env $(call RELEASED_TWICE,,$(PURE))
 .test-long:
-	$(call RELEASED_TWICE,,$(PURE))
 	$(call RELEASED_TWICE,-run '$(LONG)|^Test(CrashAtEveryOperation|Crashes|Shortages|ReserveGone|MovesWaitForSpace)$$',./broker ./broker/deadletters ./broker/internal/topology ./broker/management ./broker/server ./broker/server/internal/deliveries ./broker/store ./cmd/internal/node ./monitor ./monitor/audit ./monitor/incident ./monitor/rabbitmq/keeper ./monitor/schedule ./scheduler)
 	$(SCHEDULED)
 .test-quietly:
