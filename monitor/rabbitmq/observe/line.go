@@ -3,6 +3,7 @@ package observe
 import (
 	"cmp"
 	"container/heap"
+	"slices"
 
 	"curfew/broker/deadline"
 )
@@ -33,6 +34,8 @@ type line struct {
 	due     byDeadline // not judged yet
 	doubt   []waiting  // due, and between gone and there at the last count
 	overdue byNumber   // missed, and not yet seen to leave
+
+	overdueSince deadline.Instant // the earliest deadline of overdue; 0: look for it
 
 	gone, there int64 // of the last count; below 0: messages from before the tap wait
 	ready       int
@@ -82,12 +85,10 @@ func (l *line) Counts() Counts {
 // Overdue returns how many messages have missed their deadlines and still wait, and the
 // earliest of these deadlines.
 func (l *line) Overdue() (n int, since deadline.Instant) {
-	for _, w := range l.overdue.byDeadline {
-		if since == 0 || w.deadline < since {
-			since = w.deadline
-		}
+	if l.overdueSince == 0 && l.overdue.Len() > 0 {
+		l.overdueSince = slices.MinFunc(l.overdue.byDeadline, func(a, b waiting) int { return cmp.Compare(a.deadline, b.deadline) }).deadline
 	}
-	return l.overdue.Len(), since
+	return l.overdue.Len(), l.overdueSince
 }
 
 // NextDeadline returns the earliest deadline that was not judged yet; 0: there is none.
@@ -163,6 +164,7 @@ func (l *line) Count(c count, out []waiting) []waiting {
 		case number >= l.there:
 			l.counts.Missed++
 			heap.Push(&l.overdue, w)
+			l.overdueSince = min(l.overdueSince, w.deadline)
 		case number >= l.gone:
 			l.doubt = append(l.doubt, w)
 		case alone && number >= wasThere:
@@ -178,6 +180,9 @@ func (l *line) Count(c count, out []waiting) []waiting {
 	}
 	for l.overdue.Len() > 0 && int64(l.overdue.byDeadline[0].number) < l.gone {
 		w := heap.Pop(&l.overdue).(waiting)
+		if w.deadline == l.overdueSince {
+			l.overdueSince = 0
+		}
 		l.counts.Expired++
 		out = append(out, w)
 	}

@@ -131,6 +131,7 @@ func TestLineModel(t *testing.T) {
 			case 5:
 				deliver(rapid.IntRange(0, 3).Draw(t, "deliver"))
 			case 6:
+				l.Overdue()
 				if exact {
 					for range 3 {
 						q.advance(1)
@@ -145,6 +146,15 @@ func TestLineModel(t *testing.T) {
 			}
 		}
 		seen := map[uint64]bool{}
+		n, since := l.Overdue()
+		require.Len(t, l.overdue.byDeadline, n)
+		earliest := deadline.Instant(0)
+		for _, m := range l.overdue.byDeadline {
+			if earliest == 0 || m.deadline < earliest {
+				earliest = m.deadline
+			}
+		}
+		require.Equal(t, earliest, since)
 		for _, m := range slices.Concat(told, l.overdue.byDeadline) {
 			truth := q.all[m.number]
 			overdue := slices.Contains(q.ready, truth) || slices.Contains(q.unacked, truth) && truth.returned
@@ -204,4 +214,21 @@ func TestLineBound(t *testing.T) {
 	require.EqualValues(t, 20, l.Counts().Unknown)
 	require.EqualValues(t, 5, l.Counts().InTime)
 	require.Len(t, l.due, 10)
+}
+
+// BenchmarkOverdue asks for the earliest of a million deadlines that were missed, while others are missed as well.
+func BenchmarkOverdue(b *testing.B) {
+	l := &line{}
+	look := func(now deadline.Instant) {
+		l.Count(count{Asked: now, Answered: now, Ready: int(l.entered), Consumers: 1, Before: l.entered, After: l.entered}, nil)
+		l.Overdue()
+	}
+	for i := range maxDeadlines {
+		l.Enter(deadline.Instant(1+i%1000), 0, "")
+	}
+	look(2000)
+	for i := 0; b.Loop(); i++ {
+		l.Enter(deadline.Instant(2000+i), 0, "")
+		look(deadline.Instant(2001 + i))
+	}
 }
