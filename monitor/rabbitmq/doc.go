@@ -14,7 +14,8 @@
 //	    │
 //	    └── the queue is gone: forgotten
 //
-// A new inventory is taken when RabbitMQ reports a change, three times in the 18 s after that, and every 30 s; where RabbitMQ reports no changes, every 5 s.
+// A new inventory is taken when RabbitMQ reports a change, three times in the 18 s after that, and every 30 s; where RabbitMQ reports no changes, every 5 s. While
+// RabbitMQ does not say how a queue is declared, it is taken every 6 s, for a minute: an idle quorum queue of a busy cluster may be told of late.
 // cluster.Decide decides on each queue in it.
 //
 // # Several Curfews

@@ -27,12 +27,13 @@ const (
 	lookTimes = 3
 	// settle is how long changes are collected, and the shortest time between two inventories.
 	settle = 200 * time.Millisecond
-	// restShare is how many times as long as an inventory took no event has another one taken: each is work for RabbitMQ, in proportion to all queues,
-	// and queues for replies may come and go all the time.
+	// restShare is how many times as long as an inventory took no event has another one taken, up to lookAgain: each is work for RabbitMQ, in
+	// proportion to all queues, and queues for replies may come and go all the time.
 	restShare = 4
 	// lookTimeout is for one inventory.
 	lookTimeout = time.Minute
-	// unknownFor is how long a queue stays kept, by what was last known of it, while RabbitMQ does not say how it is declared.
+	// unknownFor is how long a queue stays kept, by what was last known of it, while RabbitMQ does not say how it is declared, and how long a new
+	// one is looked at again and again.
 	unknownFor = time.Minute
 )
 
@@ -69,14 +70,13 @@ func (p *Primary) runInventory(ctx context.Context, running *sync.WaitGroup) {
 		case <-ctx.Done():
 			return
 		}
-		next := every
-		if again > 0 {
-			again--
+		began := time.Now()
+		next, unclear := every, p.take(ctx, running)
+		if again > 0 || unclear {
+			again = max(again-1, 0)
 			next = min(every, lookAgain)
 		}
-		began := time.Now()
-		p.take(ctx, running)
-		changes, rested = nil, time.After(restShare*time.Since(began))
+		changes, rested = nil, time.After(min(lookAgain, restShare*time.Since(began)))
 		if !deadline.Sleep(ctx, settle) {
 			return
 		}
@@ -124,8 +124,8 @@ func (p *Primary) look(ctx context.Context) error {
 	}
 }
 
-// take takes an inventory.
-func (p *Primary) take(ctx context.Context, running *sync.WaitGroup) {
+// take takes an inventory. It reports whether another one will soon say more.
+func (p *Primary) take(ctx context.Context, running *sync.WaitGroup) (unclear bool) {
 	p.mu.Lock()
 	waiting := p.waiting
 	p.waiting = nil
@@ -135,7 +135,7 @@ func (p *Primary) take(ctx context.Context, running *sync.WaitGroup) {
 	names, _ := p.watch.Names()
 	i, err := p.rabbitmq.Inventory(limited, names)
 	if ctx.Err() != nil {
-		return
+		return false
 	}
 	if err == nil {
 		p.join(ctx)
@@ -153,7 +153,7 @@ func (p *Primary) take(ctx context.Context, running *sync.WaitGroup) {
 			p.log.Warn("something that RabbitMQ answers cannot be read", zap.Strings("what", i.Unread))
 		}
 		p.inventory, p.lookedAt = i, time.Now()
-		p.applyLocked(ctx, running, x)
+		unclear = p.applyLocked(ctx, running, x)
 	}
 	p.mu.Unlock()
 	for _, answer := range waiting {
@@ -162,13 +162,14 @@ func (p *Primary) take(ctx context.Context, running *sync.WaitGroup) {
 	if err == nil {
 		p.observing.show(i, x)
 	}
+	return unclear
 }
 
-// applyLocked decides on each queue by the inventory.
-func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup, x *topology) {
+// applyLocked decides on each queue by the inventory. It reports whether RabbitMQ has yet to say how one of them is declared.
+func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup, x *topology) (unclear bool) {
 	p.updateSeenLocked(p.observing.statesLocked())
 	if p.redis != nil && p.space == (lease.Space{}) {
-		return // it is not known yet where leases are
+		return false // it is not known yet where leases are
 	}
 	found := make(map[string]bool)
 	for at := range p.inventory.Queues {
@@ -185,7 +186,7 @@ func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup, x *t
 			p.queues[q.Name] = k
 		}
 		_, limited := q.TTLMillis()
-		k.decideLocked(q, p.inventory.Server, limited && k.stop == nil && x.tapped(p.inventory, q))
+		unclear = k.decideLocked(q, p.inventory.Server, limited && k.stop == nil && x.tapped(p.inventory, q)) || unclear
 		k.lookForStrandedLocked(q)
 	}
 	paused, wanted := p.group.isPaused(), 0
@@ -203,33 +204,29 @@ func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup, x *t
 	for _, k := range p.queues {
 		k.startOrStopLocked(ctx, running, paused)
 	}
+	return unclear
 }
 
 // decideLocked takes in what an inventory says about the queue. exact reports whether RabbitMQ may be left to expire a
 // queue with one time to live: no keeper runs, and a tap sees all that enters it. While a keeper runs, it judges by itself
-// whatever changes from moment to moment. A decision stays as it was while the facts cannot be known for a moment.
-func (q *queue) decideLocked(found *cluster.Queue, s cluster.Server, exact bool) {
+// whatever changes from moment to moment. A decision stays as it was while the facts cannot be known for a moment: unclear is that moment.
+func (q *queue) decideLocked(found *cluster.Queue, s cluster.Server, exact bool) (unclear bool) {
 	if others := q.othersLocked(othersAt(found)); others != q.facts.Others {
 		q.facts.Others = others
 		q.factsChangedLocked()
 	}
 	q.noteSharedLocked(found)
 	d := cluster.Decide(found, q.rule, s, q.p.seen.known(q.name), exact)
-	now := time.Now()
-	if q.stop != nil {
-		switch d.Code {
-		case cluster.TooMany, cluster.NotRunning, cluster.FewDeadlines:
-			return
-		case cluster.CannotBeKnown:
-			if q.unknownAt.IsZero() {
-				q.unknownAt = now
-			}
-			if now.Sub(q.unknownAt) < unknownFor {
-				return
-			}
-		}
+	if d.Code != cluster.CannotBeKnown {
+		q.unknownAt = time.Time{}
+	} else if q.unknownAt.IsZero() {
+		q.unknownAt = time.Now()
 	}
-	q.unknownAt = time.Time{}
+	unclear = !q.unknownAt.IsZero() && time.Since(q.unknownAt) < unknownFor
+	moment := d.Code == cluster.TooMany || d.Code == cluster.NotRunning || d.Code == cluster.FewDeadlines
+	if q.stop != nil && (moment || unclear) {
+		return unclear
+	}
 	q.decision = d
 	_, deadLettered := found.DeadLetterExchange()
 	q.deadLettered.Store(deadLettered)
@@ -241,6 +238,7 @@ func (q *queue) decideLocked(found *cluster.Queue, s cluster.Server, exact bool)
 		q.facts = facts
 		q.factsChangedLocked()
 	}
+	return unclear
 }
 
 func (q *queue) factsChangedLocked() {

@@ -2,6 +2,7 @@ package rabbitmq
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,6 +132,53 @@ func TestQueuesComeAndGoAllTheTime(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, r.look(t.Context()))
 		require.Less(t, time.Since(began), 3*time.Second)
+	})
+}
+
+// TestQueueIsFoundSoon: however long listing the queues takes, a queue that is declared is kept soon, whenever that is.
+func TestQueueIsFoundSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rabbitmq := newFakeRabbitMQ(t)
+		rabbitmq.slow = 7 * time.Second
+		r := newRunning(t, rabbitmq, "one", nil).start()
+		for i := range 30 {
+			time.Sleep(time.Duration(i) * 3 * time.Second)
+			name := fmt.Sprintf("keep-%02d", i)
+			rabbitmq.declare(name)
+			time.Sleep(2*rabbitmq.slow + lookAgain + time.Second)
+			require.Equal(t, "keeping", r.row(name).State, i)
+		}
+	})
+}
+
+// TestQueueIsKnownLate: a queue of which RabbitMQ does not say everything yet is looked at until it does, for a minute.
+func TestQueueIsKnownLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rabbitmq := newFakeRabbitMQ(t)
+		r := newRunning(t, rabbitmq, "one", nil).start()
+		time.Sleep(time.Minute)
+		know := func(unknown cluster.Unknown) {
+			rabbitmq.mu.Lock()
+			defer rabbitmq.mu.Unlock()
+			q := rabbitmq.queues["keep-a"]
+			q.Unknown = unknown
+			rabbitmq.queues["keep-a"] = q
+		}
+		rabbitmq.declare("keep-a")
+		know(cluster.UnknownPolicy)
+		time.Sleep(20 * time.Second)
+		require.Equal(t, string(cluster.CannotBeKnown), r.row("keep-a").Code)
+		know(0)
+		time.Sleep(lookAgain + time.Second)
+		require.Equal(t, "keeping", r.row("keep-a").State)
+
+		know(cluster.UnknownPolicy)
+		time.Sleep(unknownFor + refreshEvery + time.Second)
+		require.Equal(t, string(cluster.CannotBeKnown), r.row("keep-a").Code)
+		_, before := rabbitmq.counts()
+		time.Sleep(10 * refreshEvery)
+		_, after := rabbitmq.counts()
+		require.InDelta(t, 10, after-before, 1, "it may never be known")
 	})
 }
 
