@@ -41,7 +41,7 @@ func measureDelays(b *testing.B, waiting int) {
 		return time.Until(begin.Add(time.Duration(i) * time.Millisecond))
 	}
 	fill := func(send func(i int, begin time.Time) *amqp091.DeferredConfirmation, order []int) time.Time {
-		allowed := 15*time.Second + time.Duration(waiting)*time.Millisecond/3
+		allowed := 15*time.Second + time.Duration(waiting)*time.Millisecond
 		begin := time.Now().Add(allowed)
 		confirms := make([]*amqp091.DeferredConfirmation, 0, waiting)
 		for at, i := range order {
