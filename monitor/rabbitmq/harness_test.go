@@ -31,6 +31,7 @@ type fakeRabbitMQ struct {
 	slow     time.Duration // an inventory takes
 	asked    int
 	named    int               // how often it was asked for the identity
+	led      int               // and for what leads to the queues
 	name     string            // of the cluster
 	bindings []cluster.Binding // nil: they are not known
 	events   []func(cluster.Event)
@@ -80,6 +81,7 @@ func (r *fakeRabbitMQ) Identity(context.Context) (string, error) {
 func (r *fakeRabbitMQ) Topology(context.Context) (map[string]cluster.Exchange, []cluster.Binding, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.led++
 	if r.bindings == nil {
 		return nil, nil, errors.New("bindings are not known")
 	}

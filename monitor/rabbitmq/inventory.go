@@ -152,7 +152,7 @@ func (p *Primary) take(ctx context.Context, running *sync.WaitGroup) (unclear bo
 		if len(i.Unread) > 0 && (p.inventory == nil || len(p.inventory.Unread) == 0) {
 			p.log.Warn("something that RabbitMQ answers cannot be read", zap.Strings("what", i.Unread))
 		}
-		p.inventory, p.lookedAt = i, time.Now()
+		p.inventory, p.topology, p.lookedAt = i, x, time.Now()
 		unclear = p.applyLocked(ctx, running, x)
 	}
 	p.mu.Unlock()

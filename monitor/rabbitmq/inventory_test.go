@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/delay"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/queuefacts"
 )
@@ -179,6 +180,42 @@ func TestQueueIsKnownLate(t *testing.T) {
 		time.Sleep(10 * refreshEvery)
 		_, after := rabbitmq.counts()
 		require.InDelta(t, 10, after-before, 1, "it may never be known")
+	})
+}
+
+// TestRetriesShareOneList: what leads to the queues is listed once for all queues of retries, with the inventory.
+func TestRetriesShareOneList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rabbitmq := newFakeRabbitMQ(t)
+		rabbitmq.bindings = []cluster.Binding{{Exchange: "retry", Queue: "a.retry"}}
+		r := newRunning(t, rabbitmq, "one", nil)
+		var err error
+		r.watch, err = cluster.ParseWatchFile([]byte(`queues: [{queue: "*.retry", mode: retry, backoff: [1s]}]`))
+		require.NoError(t, err)
+		var made []delay.Options
+		r.newDelay = func(o delay.Options) (queueKeeper, error) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			made = append(made, o)
+			return &fakeKeeper{o: o.Options}, nil
+		}
+		rabbitmq.declare("a.retry", "b.retry", "c.retry")
+		r.start()
+		time.Sleep(time.Minute)
+		_, asked := rabbitmq.counts()
+		require.Len(t, made, 3)
+		for _, o := range made {
+			exchanges, bindings, err := o.Topology()
+			require.NoError(t, err)
+			require.Equal(t, rabbitmq.bindings, bindings)
+			require.Contains(t, exchanges, "shop")
+		}
+		require.Equal(t, asked, rabbitmq.led)
+		rabbitmq.set(cluster.QueueDeleted, func(queues map[string]cluster.Queue) { clear(queues) })
+		r.observing.observer = nil
+		time.Sleep(refreshEvery)
+		_, _, err = made[0].Topology()
+		require.Error(t, err, "nobody has asked")
 	})
 }
 

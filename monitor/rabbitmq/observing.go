@@ -2,6 +2,7 @@ package rabbitmq
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -89,15 +90,15 @@ type topology struct {
 	unknown   error // why it is not known
 }
 
-// topologyFor asks what leads to the queues, if somebody needs to know: the observer, or the decision on a queue with a
-// time to live. Nil: nobody does.
+// topologyFor asks what leads to the queues, if somebody needs to know: the observer, the decision on a queue with a
+// time to live, or retries. Nil: nobody does.
 func (w *watch) topologyFor(ctx context.Context, i *cluster.Inventory) *topology {
 	p := w.p
 	observer, _ := w.now()
 	needed := observer != nil || slices.ContainsFunc(i.Queues, func(q cluster.Queue) bool {
 		rule, watched := p.rule(q.Name)
 		_, limited := q.TTLMillis()
-		return watched && rule.Mode == cluster.Keep && limited
+		return watched && (rule.Mode == cluster.Keep && limited || rule.Mode == cluster.Retry)
 	})
 	if !needed {
 		return nil
@@ -105,6 +106,17 @@ func (w *watch) topologyFor(ctx context.Context, i *cluster.Inventory) *topology
 	x := &topology{}
 	x.exchanges, x.bindings, x.unknown = p.rabbitmq.Topology(ctx)
 	return x
+}
+
+// topologyNow is what leads to the queues of the last inventory.
+func (w *watch) topologyNow() (map[string]cluster.Exchange, []cluster.Binding, error) {
+	p := w.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.topology == nil {
+		return nil, nil, errors.New("it was not asked for")
+	}
+	return p.topology.exchanges, p.topology.bindings, p.topology.unknown
 }
 
 // tapped reports whether a tap sees all that enters the queue.

@@ -74,6 +74,7 @@ type Primary struct {
 	queues    map[string]*queue // those that a rule wants kept, by name
 	seen      seenTable         // statistics of the messages in watched queues, by name
 	inventory *cluster.Inventory
+	topology  *topology // of then; nil: nobody needs it
 	lookedAt  time.Time
 	failing   failing      // taking an inventory fails
 	identity  failing      // asking which cluster this is fails

@@ -150,7 +150,7 @@ func (q *queue) newKeeper() (queueKeeper, error) {
 	if q.rule.Mode == cluster.Keep {
 		return q.p.newKeeper(q.options())
 	}
-	o := delay.Options{Options: q.options(), ClockOffset: q.p.ClockOffset, Topology: q.p.rabbitmq.Topology,
+	o := delay.Options{Options: q.options(), ClockOffset: q.p.ClockOffset, Topology: q.p.observing.topologyNow,
 		ConnectAMQP10: func(ctx context.Context) (*amqp.Conn, error) { return q.p.rabbitmq.ConnectAMQP10(ctx, "keep "+q.name) }}
 	if q.rule.Mode == cluster.Retry {
 		o.Retry, o.Inventory = &q.rule.Backoff, func() *cluster.Inventory {

@@ -34,10 +34,9 @@ type Options struct {
 	IsDelay func(queue string) bool
 	// Retry is for mode retry; nil: mode delay. Cancel and Exchange have no effect then, and what follows is required.
 	Retry *cluster.Backoff
-	// Inventory returns the last one.
+	// Inventory returns the last one, and Topology the exchanges and bindings of then; the error is why they are not known.
 	Inventory func() *cluster.Inventory
-	// Topology lists exchanges and bindings.
-	Topology func(ctx context.Context) (map[string]cluster.Exchange, []cluster.Binding, error)
+	Topology  func() (map[string]cluster.Exchange, []cluster.Binding, error)
 	// ConnectAMQP10 opens an AMQP 1.0 connection; with Aside or Retry it is required.
 	ConnectAMQP10 func(ctx context.Context) (*amqp.Conn, error)
 }

@@ -1,7 +1,6 @@
 package delay
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,9 +34,8 @@ type retries struct {
 	// addresses: Curfew says where a message goes. On RabbitMQ 3 there is a queue that waits for each work queue instead.
 	addresses bool
 
-	bindings []cluster.Binding  // as last listed; with the next, of the goroutine that looks
-	judged   *cluster.Inventory // the last one that was judged
-	wrongAt  time.Time          // when something was first wrong; zero: nothing is
+	judged  *cluster.Inventory // the last one that was judged; with the next, of the goroutine that looks
+	wrongAt time.Time          // when something was first wrong; zero: nothing is
 
 	mu   sync.Mutex
 	back string         // the exchange that leads back
@@ -196,13 +194,7 @@ func (r *retries) look() error {
 	if own == nil {
 		return fmt.Errorf("there is no queue %s", o.Queue)
 	}
-	limited, cancel := context.WithTimeout(r.s.ctx, callTimeout)
-	defer cancel()
-	exchanges, bindings, err := o.Topology(limited)
-	if err != nil {
-		k.log.Debug("what is bound cannot be listed", zap.Error(err))
-	}
-	r.bindings, r.judged = bindings, nil
+	exchanges, bindings, err := o.Topology()
 	back, ok := own.DeadLetterExchange()
 	if kind := exchanges[back].Type; r.addresses && (!ok || kind != "headers" && err == nil) {
 		return fmt.Errorf("the dead-letter exchange of %s is to be one of type headers, and %q is of type %q: curfew rabbitmq plan --retry prints what to set up", o.Queue, back, kind)
@@ -234,10 +226,11 @@ func (r *retries) look() error {
 func (r *retries) judge() {
 	o := &r.s.k.o
 	i := o.Inventory()
-	if i == r.judged || r.bindings == nil {
+	_, bindings, _ := o.Topology()
+	if i == r.judged || len(bindings) == 0 {
 		return
 	}
-	reasons, bad := wrong(i, r.bindings, o.Queue, o.Retry)
+	reasons, bad := wrong(i, bindings, o.Queue, o.Retry)
 	switch {
 	case !bad:
 		r.wrongAt = time.Time{}
@@ -251,7 +244,8 @@ func (r *retries) judge() {
 			return
 		}
 		i = o.Inventory()
-		reasons, _ = wrong(i, r.bindings, o.Queue, o.Retry)
+		_, bindings, _ = o.Topology()
+		reasons, _ = wrong(i, bindings, o.Queue, o.Retry)
 	}
 	r.judged = i
 	for name, reason := range reasons {
