@@ -166,3 +166,12 @@ func TestPause(t *testing.T) {
 	require.NoError(t, alone.Resume(t.Context()))
 	eventually(t, "one to keep again", func() bool { return len(alone.kept()) == 2 })
 }
+
+// TestLookEvery: the more queues a Curfew keeps, the less often it looks at each.
+func TestLookEvery(t *testing.T) {
+	for wanted, every := range map[int]time.Duration{1: 5 * time.Millisecond, 200: time.Second, 5000: 5 * time.Second} {
+		g := &group{members: []string{"one"}, wanted: wanted}
+		require.Equal(t, every, g.lookEvery())
+	}
+	require.Equal(t, time.Second, (&group{members: []string{"one", "two"}, wanted: 400}).lookEvery())
+}

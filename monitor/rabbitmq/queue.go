@@ -187,7 +187,7 @@ func (q *queue) options() keeper.Options {
 	o := keeper.Options{
 		VHost: q.p.vhost(), Queue: q.name, Connect: q.connect, Facts: q.readFacts, Events: q.events, SeenUntil: q.seenUntil,
 		Expired: q.expired, Changed: q.changed, Name: q.p.name, Now: q.p.Now, Log: q.p.log,
-		MaxMessages: q.rule.Budget.Messages, MaxBytes: q.rule.Budget.Bytes, TakeRate: q.rule.Budget.Holds,
+		LookEvery: q.p.group.lookEvery, MaxMessages: q.rule.Budget.Messages, MaxBytes: q.rule.Budget.Bytes, TakeRate: q.rule.Budget.Holds,
 	}
 	q.p.mu.Lock()
 	defer q.p.mu.Unlock()

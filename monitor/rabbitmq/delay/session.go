@@ -265,11 +265,9 @@ func (s *session) passed() {
 	}
 }
 
-// look asks each second for the queue, and each minute binds it.
+// look asks each second for the queue, or as often as Options.LookEvery says, and each minute binds it.
 func (s *session) look() {
 	k := s.k
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
 	var b binder
 	for boundAt := (time.Time{}); ; {
 		if time.Since(boundAt) >= bindEvery {
@@ -299,8 +297,12 @@ func (s *session) look() {
 		k.mu.Unlock()
 		nothing := s.aside && k.o.Aside(since.Add(settled)) == 0
 		found, err := s.control.QueueDeclarePassive(k.o.Queue, true, false, false, false, nil)
+		next := lookEvery
 		if err == nil {
 			k.mu.Lock()
+			if k.core.caughtUp && k.o.LookEvery != nil {
+				next = max(next, k.o.LookEvery())
+			}
 			k.lookedAt, k.ready = k.o.Now(), found.Messages
 			k.core.looked(found.Messages)
 			if nothing && found.Messages == 0 && k.core.caughtUp && len(k.core.aside) == 0 && !k.core.asideAt.After(since) {
@@ -310,7 +312,7 @@ func (s *session) look() {
 			k.mu.Unlock()
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(next):
 		case <-s.ctx.Done():
 			return
 		}

@@ -53,6 +53,7 @@ type config struct {
 	bytesLimit  int64   // their bodies
 	takeRate    int     // messages per second at start
 	endlessMost float64 // share of messages without TTL
+	lookEvery   func() time.Duration
 }
 
 // core decides what is taken, held and given back. It does nothing itself: events come in by its methods, each with
@@ -187,7 +188,7 @@ func (c *core) tick(now deadline.Instant) {
 	c.passTime(now)
 	if c.connected && !c.looks.asked && now >= c.looks.at && c.state != Stopped {
 		c.looks.asked, c.looks.askedAt = true, now
-		c.looks.plan(now)
+		c.planLook(now)
 		c.line.out = append(c.line.out, command{do: look, epoch: c.line.epoch})
 	}
 	c.advance(now)

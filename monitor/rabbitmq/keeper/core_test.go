@@ -945,3 +945,27 @@ func TestAHolderGoesOnWithoutRedis(t *testing.T) {
 		})
 	}
 }
+
+// TestLooksAreRareAmongManyQueues: while nothing is unclear, the queue is asked as seldom as it is said; an application is seen all the same.
+func TestLooksAreRareAmongManyQueues(t *testing.T) {
+	for _, f := range kinds() {
+		cfg := testConfig()
+		cfg.lookEvery = func() time.Duration { return 5 * time.Second }
+		s := newSim(t, 1, f, cfg)
+		s.connect()
+		s.m.publish(1, time.Hour)
+		s.pass(2 * distrustZero)
+		require.Equal(t, Keeping, s.c.state)
+		looks, last := 0, s.c.looks.askedAt
+		for range 600 {
+			s.pass(100 * time.Millisecond)
+			if s.c.looks.askedAt != last {
+				looks, last = looks+1, s.c.looks.askedAt
+			}
+		}
+		require.InDelta(t, 12, looks, 2, f)
+		s.m.appHere, s.facts.Others = true, Present
+		s.pass(6 * time.Second)
+		require.Equal(t, StandingAside, s.c.state, f)
+	}
+}

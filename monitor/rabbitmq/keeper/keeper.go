@@ -47,6 +47,8 @@ type Options struct {
 	MaxBytes    int64 // of their bodies; 0 is 1 GiB. Bodies are held by RabbitMQ, not here
 	PerChannel  int   // 0 is 1,000
 	TakeRate    int   // messages per second at the start; 0 is 5,000
+	// LookEvery is how long it may take until RabbitMQ is asked again for the counts of the queue, while all of it is held; nil: no longer than otherwise.
+	LookEvery func() time.Duration
 
 	Log *zap.Logger
 	// Now returns the present instant; nil: the wall clock at the start of the Keeper, continued by the monotonic clock.
@@ -124,7 +126,7 @@ func New(o Options) (*Keeper, error) {
 	o.TakeRate = cmp.Or(o.TakeRate, 5000)
 	k := &Keeper{o: o, log: o.Log.With(zap.String("vhost", o.VHost), zap.String("queue", o.Queue))}
 	k.lease = &Renewal{Lease: o.Lease, Log: k.log}
-	k.core = newCore(config{perChannel: o.PerChannel, limit: o.MaxMessages, bytesLimit: o.MaxBytes, takeRate: o.TakeRate, endlessMost: endlessMost}, o.Now())
+	k.core = newCore(config{perChannel: o.PerChannel, limit: o.MaxMessages, bytesLimit: o.MaxBytes, takeRate: o.TakeRate, endlessMost: endlessMost, lookEvery: o.LookEvery}, o.Now())
 	k.core.given.remember(o.Now(), o.Remembered)
 	return k, nil
 }

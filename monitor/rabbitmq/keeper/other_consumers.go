@@ -7,7 +7,7 @@ import (
 	"curfew/broker/deadline"
 )
 
-// looks are what the queue's own counts say, twice a second.
+// looks are what the queue's own counts say, twice a second or, while nothing is unclear, as often as Options.LookEvery says.
 type looks struct {
 	at        deadline.Instant // the next one
 	goodAt    deadline.Instant // when the last one was answered with counts that can be trusted, or the connection began
@@ -61,10 +61,15 @@ func (l *looks) mayBeGone(now deadline.Instant, gone int) bool {
 	return l.listed || now < l.goneAt.Add(distrustZero)
 }
 
-// plan plans the next look. The steps differ, so that looks cannot keep missing a consumer that comes at a fixed rate.
-func (l *looks) plan(now deadline.Instant) {
+// planLook plans the next look. The steps differ, so that looks cannot keep missing a consumer that comes at a fixed rate.
+func (c *core) planLook(now deadline.Instant) {
+	l, every := &c.looks, lookEvery
+	sure := l.others+l.left == 0 && l.fewAt == 0 && l.zeroAt == 0 && l.doubtAt == 0 && l.suspected == 0
+	if sure && c.cfg.lookEvery != nil && c.taking() && c.ages.caughtUp && !c.ages.behind {
+		every = max(every, c.cfg.lookEvery())
+	}
 	l.phase = (l.phase + lookStep) % lookVaries
-	l.at = now.Add(lookEvery - l.phase)
+	l.at = now.Add(every - l.phase)
 }
 
 // leave notes that a keeper has left up to n consumers behind, on a connection that was lost with its node. A quorum queue goes on counting
