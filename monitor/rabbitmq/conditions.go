@@ -72,7 +72,7 @@ func (q *Queue) conditions() (all []Condition) {
 	switch {
 	case q.State == pausedCode:
 	case q.NotKeptSince != 0 && time.Since(time.UnixMilli(q.NotKeptSince)) >= wantedFor:
-		add("not_kept", sentence(strings.ReplaceAll(q.State, "_", " "), q.Reason))
+		add("not_kept", strings.TrimRight(strings.ReplaceAll(q.State, "_", " ")+": "+q.Reason, ":. ")+".")
 	case q.Stranded > 0:
 		add("stranded", fmt.Sprintf("RabbitMQ delivers %d messages to no consumer, so they will expire late.", q.Stranded))
 	}
@@ -83,13 +83,6 @@ func (q *Queue) conditions() (all []Condition) {
 		add("shared", fmt.Sprintf("another Curfew, %s, consumes from it too: give all Curfews of this virtual host the same CURFEW_REDIS_URL.", q.SharedWith))
 	}
 	return all
-}
-
-func sentence(state, reason string) string {
-	if reason == "" {
-		return state + "."
-	}
-	return state + ": " + strings.TrimSuffix(reason, ".") + "."
 }
 
 // inWords returns conditions for people. What is wrong with several queues for the same reason is one sentence.

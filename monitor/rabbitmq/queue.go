@@ -215,14 +215,10 @@ func (q *queue) seenUntil() deadline.Instant {
 // connect connects, and drops earlier events: they are of no use to a keeper that begins with nothing.
 func (q *queue) connect(ctx context.Context) (*amqp091.Connection, error) {
 	conn, err := q.p.rabbitmq.ConnectToHold(ctx, "keep "+q.name)
-	for {
-		select {
-		case <-q.events:
-			continue
-		default:
-		}
-		return conn, err
+	for len(q.events) > 0 { // nobody else reads them now
+		<-q.events
 	}
+	return conn, err
 }
 
 // readFacts waits for the present facts, and returns the last ones if RabbitMQ does not answer.

@@ -40,30 +40,24 @@ func (p *Primary) report() string {
 }
 
 func (p *Primary) makeReport() string {
-	var r report
+	var kept, others []Queue
 	p.mu.Lock()
 	for _, row := range p.rowsLocked() {
-		if row.Here || row.Observed != nil || row.Seen != nil {
-			row.Mind, row.VHost = nil, ""
-			r.Queues = append(r.Queues, row)
+		row.Mind, row.VHost = nil, ""
+		if row.Here {
+			kept = append(kept, row)
+		} else if row.Observed != nil || row.Seen != nil {
+			others = append(others, row)
 		}
 	}
 	p.mu.Unlock()
-	slices.SortStableFunc(r.Queues, func(a, b Queue) int { return cmp.Compare(b.rank(), a.rank()) })
-	r.Queues = r.Queues[:min(len(r.Queues), mostReported)]
-	text, err := json.Marshal(r)
+	all := slices.Concat(kept, others)
+	text, err := json.Marshal(report{Queues: all[:min(len(all), mostReported)]})
 	if err != nil {
 		p.log.Error("cannot report the queues of this Curfew to the others", zap.Error(err))
 		return ""
 	}
 	return string(text)
-}
-
-func (q *Queue) rank() int {
-	if q.Here {
-		return 1
-	}
-	return 0
 }
 
 // readReports reads the reports of others. It leaves out what this version does not understand.

@@ -121,7 +121,10 @@ func (s *session) learn() {
 // look counts ready messages and consumers, on a channel of its own: RabbitMQ closes it if the queue does not exist.
 func (s *session) look(epoch uint32) {
 	var q amqp091.Queue
-	err := s.openLooker()
+	var err error
+	if s.looker == nil || s.looker.IsClosed() {
+		s.looker, err = s.conn.Channel()
+	}
 	if err == nil {
 		q, err = s.looker.QueueDeclarePassive(s.k.o.Queue, true, false, false, false, nil)
 	}
@@ -135,15 +138,6 @@ func (s *session) look(epoch uint32) {
 	s.post(func(c *core, now deadline.Instant) {
 		c.looked(now, epoch, q.Messages, q.Consumers, why, text, err == nil)
 	})
-}
-
-func (s *session) openLooker() (err error) {
-	if s.looker == nil || s.looker.IsClosed() {
-		if s.looker, err = s.conn.Channel(); err != nil {
-			s.looker = nil
-		}
-	}
-	return err
 }
 
 // failureOf finds out by code and text why RabbitMQ closed a channel.

@@ -8,7 +8,8 @@ import (
 	"curfew/broker/deadline"
 )
 
-// maxDeadlines is how many deadlines a line knows at most, unless line.Most is set.
+// maxDeadlines is how many deadlines a line knows at most. When there are more, those of messages that have left are forgotten first, and
+// then those of new messages are not noted (Counts.Unknown).
 const maxDeadlines = 1_000_000
 
 // line computes which messages of one queue still waited at their deadlines, from what its
@@ -25,11 +26,6 @@ const maxDeadlines = 1_000_000
 //
 // The zero value is an empty queue that nobody has counted.
 type line struct {
-	// Most bounds the deadlines known at once; 0: a million. When there are more, those of
-	// messages that have left are forgotten first, and then those of new messages are not
-	// noted (Counts.Unknown).
-	Most int
-
 	entered uint64
 	due     byDeadline // not judged yet
 	doubt   []waiting  // due, and between gone and there at the last count
@@ -108,8 +104,7 @@ func (l *line) Enter(at deadline.Instant, ttl deadline.Millis, id string) {
 		return
 	}
 	l.counts.Expire++
-	most := cmp.Or(l.Most, maxDeadlines)
-	if len(l.due) >= most && (l.gone < l.pruneAt || l.prune() >= most) {
+	if len(l.due) >= maxDeadlines && (l.gone < l.pruneAt || l.prune() >= maxDeadlines) {
 		l.counts.Unknown++
 		return
 	}

@@ -202,18 +202,19 @@ func TestLineHead(t *testing.T) {
 
 // TestLineBound: deadlines beyond the bound are counted, and messages that have left make room.
 func TestLineBound(t *testing.T) {
-	l := &line{Most: 10}
-	for i := range 25 {
+	const left = maxDeadlines / 4
+	l := &line{}
+	for i := range maxDeadlines + 15 {
 		l.Enter(deadline.Instant(1000+i), 0, "")
 	}
 	require.EqualValues(t, 15, l.Counts().Unknown)
-	l.Count(count{Asked: 1, Answered: 1, Ready: 20, Before: 25, After: 25}, nil)
-	for range 10 {
-		l.Enter(2000, 0, "")
+	l.Count(count{Asked: 1, Answered: 1, Ready: maxDeadlines + 15 - left, Before: l.entered, After: l.entered}, nil)
+	for range left + 5 {
+		l.Enter(2_000_000, 0, "")
 	}
 	require.EqualValues(t, 20, l.Counts().Unknown)
-	require.EqualValues(t, 5, l.Counts().InTime)
-	require.Len(t, l.due, 10)
+	require.EqualValues(t, left, l.Counts().InTime)
+	require.Len(t, l.due, maxDeadlines)
 }
 
 // BenchmarkOverdue asks for the earliest of a million deadlines that were missed, while others are missed as well.

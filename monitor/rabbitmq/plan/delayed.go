@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -120,18 +121,10 @@ func (d *definitions) split(x object) error {
 	if d.named("exchanges", x["vhost"], now) != nil || d.named("queues", x["vhost"], queue) != nil {
 		return fmt.Errorf("there is an exchange %s or a queue %s already: rename it first", now, queue)
 	}
-	behind, own := object{}, object{}
-	for key, value := range arguments {
-		if key != "x-delayed-type" {
-			behind[key] = value
-		}
-	}
-	second := object{}
-	for key, value := range x {
-		second[key] = value
-	}
+	behind, second := maps.Clone(arguments), maps.Clone(x)
+	delete(behind, "x-delayed-type")
 	second["name"], second["type"], second["arguments"] = now, kind, behind
-	x["type"], x["arguments"] = "headers", own
+	x["type"], x["arguments"] = "headers", object{}
 	d.add("exchanges", second)
 	for _, b := range d.list("bindings") {
 		if b["source"] == name && b["vhost"] == x["vhost"] {
