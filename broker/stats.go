@@ -39,7 +39,7 @@ type publisherCounts struct {
 	version               uint64 // of the topology
 	name                  []byte // of the exchange below
 	exchange              *topology.ExchangeStats
-	in, out               uint64 // of that exchange
+	in, out, none         uint64 // of that exchange
 	known                 map[string]*topology.ExchangeStats
 }
 
@@ -53,6 +53,8 @@ func (t *publisherCounts) add(p *Publisher, m *Publication, queues int) {
 	t.published++
 	if queues == 0 {
 		t.unroutable++
+		t.none++
+		p.vh.Former.unrouted(m.Exchange, m.RoutingKey)
 	}
 	t.sizes[sizeBucket(len(m.Body))]++
 	t.bytes += uint64(len(m.Body))
@@ -84,7 +86,8 @@ func (t *publisherCounts) leaveExchange() {
 	if t.in > 0 {
 		t.exchange.In.Add(t.in)
 		t.exchange.Out.Add(t.out)
-		t.in, t.out = 0, 0
+		t.exchange.None.Add(t.none)
+		t.in, t.out, t.none = 0, 0, 0
 	}
 }
 
@@ -109,7 +112,7 @@ func (t *publisherCounts) flush(b *Broker) {
 
 // forget drops what was gathered since the last flush.
 func (t *publisherCounts) forget() {
-	t.in, t.out = 0, 0
+	t.in, t.out, t.none = 0, 0, 0
 	t.published, t.unroutable, t.bytes, t.sizes = 0, 0, 0, [sizeBuckets]uint64{}
 }
 

@@ -17,12 +17,13 @@ type VHost struct {
 	delays  atomic.Pointer[delays] // nil until there are delayed messages
 	letters forward.VHostLetters
 	share   share
+	Former  Former
 }
 
 func newVHost(b *Broker, name string) *VHost {
 	vh := &VHost{b: b}
 	vh.letters.Init(&b.forwarder, vh.replyDirectly)
-	vh.VHost = topology.New(topology.Options{Registry: &b.registry, Name: name, Lines: vh.letters.Lines(), Judge: vh.checkIdle})
+	vh.VHost = topology.New(topology.Options{Registry: &b.registry, Name: name, Lines: vh.letters.Lines(), Judge: vh.checkIdle, Former: vh.Former.add})
 	vh.letters.VHost = vh.VHost
 	return vh
 }

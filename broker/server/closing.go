@@ -4,12 +4,19 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"go.uber.org/zap"
 
 	"curfew/broker/amqp"
 	"curfew/broker/server/internal/convert"
 )
+
+// ClientError is why channels or connections of a client are closed.
+type ClientError struct {
+	Client, User, VHost string // of the client, which is described for people
+	amqp.Exception
+}
 
 // errEnd ends a connection without an answer.
 var errEnd = errors.New("server: connection ends")
@@ -31,6 +38,9 @@ func (c *connection) fail(id uint16, err error) error {
 	c.flush()
 	if c.phase < running {
 		c.log.Warn("handshake failed", zap.String("reason", e.Text))
+	}
+	if c.phase == running && e.Code != amqp.ConnectionForced {
+		c.srv.Errors.Add(ClientError{c.client(), c.userName, c.user.VHost.Name(), *e}, time.Now())
 	}
 	if ch := c.channels.open[id]; ch != nil && (!e.Hard() || ch.ten != nil && convert.OfSession(e)) {
 		c.log.Info("channel closed", zap.Uint16("channel", id), zap.String("reason", e.Text))

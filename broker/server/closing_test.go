@@ -169,3 +169,30 @@ func TestForcedCloseOfAPublisherHeldBack(t *testing.T) {
 		x.setAlarm(false)
 	})
 }
+
+// TestClientErrors: what closes a client's channels again and again is counted, by client and reason. That somebody closes its connection is not.
+func TestClientErrors(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		conn := x.connect()
+		for range 6 {
+			_, err := x.channel(conn).QueueDeclarePassive("none", false, false, false, false, nil)
+			require.Error(t, err)
+			time.Sleep(time.Second)
+		}
+		other := x.connect()
+		require.Error(t, x.channel(other).ExchangeDeclarePassive("none", "direct", false, false, false, false, nil))
+		closed := other.NotifyClose(make(chan *amqp091.Error, 1))
+		require.Equal(t, 2, x.s.CloseConnections("by an operator", func(string, string, string) bool { return true }))
+		<-closed
+
+		of := map[string]int64{}
+		for e, r := range x.s.Errors.All() {
+			require.Equal(t, "/", e.VHost)
+			require.Contains(t, e.Client, "(user guest, ")
+			require.EqualValues(t, amqp.NotFound, e.Code)
+			of[e.Text] = r.Count
+			require.Equal(t, r.Count == 6, r.GoesOn(time.Now(), 5*time.Second))
+		}
+		require.Equal(t, map[string]int64{"NOT_FOUND - no queue 'none' in vhost '/'": 6, "NOT_FOUND - no exchange 'none' in vhost '/'": 1}, of)
+	})
+}

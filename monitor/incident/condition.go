@@ -183,6 +183,17 @@ var Conditions = []*Condition{
 		Do: "Close some, or raise the limit on open files (ulimit -n), or CURFEW_MAX_CONNECTIONS if that is lower.",
 	},
 	{
+		// Its text is the client, how often, and why.
+		Name: "client_fails", Level: Warning, What: "a client fails again and again", Was: "a client failed again and again", Whom: "one client", Returns: clientsReturn + time.Minute, PerCause: true,
+		see: func(s *State) []Finding { return s.ClientErrors },
+		Do:  "The reason says what it does wrong: correct the client, or what it asks for.", Command: "curfew connections", Page: "/connections",
+	},
+	{
+		Name: "messages_unrouted", Level: Warning, What: "messages reach no queue", Was: "messages reached no queue", Whom: "publishers to a queue that was deleted", OfOneRun: true, PerCause: true,
+		see: func(s *State) []Finding { return s.Unrouted },
+		Do:  "Declare the queue as it was, or stop the publisher.", Command: "curfew history", Page: "/audit?reason=changed",
+	},
+	{
 		Name: "clock_offset", Level: Warning, What: "the clock is off", Was: "the clock was off", Whom: "messages with an absolute deadline",
 		see: func(s *State) []Finding {
 			return one(s.ClockAhead.Abs() > clockLimit, "the clock of deadlines is %s the machine's, which was set or was wrong at a start; times to live are kept, "+

@@ -90,6 +90,8 @@ func TestConditions(t *testing.T) {
 		{"schedule_degraded", "Redis is away", State{Schedule: "refused"}},
 		{"schedule_degraded", "evicts keys", State{Redis: []string{"evicts keys"}}},
 		{"connections_refused", "AMQP connections are refused: the limit of 5", State{Refusals: []Refusal{{What: "AMQP", Most: 5}}}},
+		{"client_fails", "worker, 7 times", State{ClientErrors: []Finding{{Cause: "worker", Text: "worker, 7 times in 1 min: no queue"}}}},
+		{"messages_unrouted", "it was deleted", State{Unrouted: []Finding{{QueueName: orders, Text: "it was deleted"}}}},
 		{"clock_offset", "12 h ahead of the machine's", State{ClockAhead: 12 * time.Hour}},
 		{"clock_offset", "5 s behind the machine's", State{ClockAhead: -clockLimit - time.Millisecond}},
 		{"", "", State{ClockAhead: -clockLimit}},
@@ -134,6 +136,19 @@ func TestConditions(t *testing.T) {
 		require.True(t, seen[one.Name], "%s has no example", one.Name)
 		require.NotEmpty(t, one.Was+one.Whom+one.Do+one.Command+one.Page)
 	}
+}
+
+// TestTheClientThatLeftFails: of a queue that a client has left which fails again and again, that is what is wrong, and what is to be done.
+func TestTheClientThatLeftFails(t *testing.T) {
+	now := time.Now()
+	s := State{
+		Now: now, Forecasts: []deadline.Forecast{atRisk(orders, 3000)}, Consumers: map[QueueName]Consumers{orders: {Left: now.Add(-2 * time.Second), Last: "worker-1 (user ann, h)"}},
+		ClientErrors: []Finding{{Left: Application("worker-2 (user ann, h)"), Text: "worker-2, 7 times in 1 min: no queue", Do: "declare it"}},
+	}
+	s.blame(nil)
+	found := Evaluate(&s)[ConditionOf("deadline_missed")][0]
+	require.Equal(t, "3,000 messages at risk: nobody consumes, the first expires now; worker-1 (user ann, h) left 2 s ago, and fails: worker-2, 7 times in 1 min: no queue", found.Text)
+	require.Equal(t, "declare it", found.Do)
 }
 
 // TestManyHoldOneQueue: of the clients that hold messages of a queue, the one is named that holds most past their deadlines, for as long as it does, and the

@@ -228,7 +228,12 @@ func seeUnconsumed(s *State) (list []Finding) {
 		}
 		if of := s.Consumers[q]; of.Last != "" {
 			f.Text += fmt.Sprintf("; %s left %s ago", printable.Text(of.Last, ""), printable.Span(s.Now.Sub(of.Left).Truncate(time.Second)))
-			f.Do, f.Left = "Start "+printable.Text(of.Last, "")+" again, or add other consumers.", application(of.Last)
+			f.Do, f.Left = "Start "+printable.Text(of.Last, "")+" again, or add other consumers.", Application(of.Last)
+			for _, e := range s.ClientErrors {
+				if e.Left == f.Left {
+					f.Text, f.Do = f.Text+", and fails: "+e.Text, cmp.Or(e.Do, f.Do)
+				}
+			}
 		}
 		list = append(list, f)
 	}
@@ -251,15 +256,15 @@ func seeObjectives(s *State) (list []Finding) {
 // in one of them mostly sticks in all. A client without a name is its user and its host: then Connection has the addresses of both ends.
 func (h *PastDeadline) cause() string {
 	who, _, unnamed := strings.Cut(h.Connection, " -> ")
-	if who = application(who); who == "" || unnamed {
+	if who = Application(who); who == "" || unnamed {
 		host, _, _ := net.SplitHostPort(h.Address)
 		who = h.User + " " + host
 	}
 	return who + " " + h.VHost
 }
 
-// application is the name of a client but for what follows a number in it, so it is the same for all instances; "": that would be nothing.
-func application(client string) string {
+// Application is the name of a client but for what follows a number in it, so it is the same for all instances; "": that would be nothing.
+func Application(client string) string {
 	if at := strings.IndexFunc(client, unicode.IsDigit); at >= 0 {
 		client = strings.TrimRight(client[:at], "-._:# ")
 	}

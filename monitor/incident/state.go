@@ -27,6 +27,9 @@ type State struct {
 	// Keeping says, in a sentence with a command, how those of them that lose what expires keep it. Only the worst of thousands is asked for that.
 	Keeping    map[QueueName]func() string
 	Objectives []Missed
+	Unrouted   []Finding // of queues that were deleted: what is published to them
+	// ClientErrors are of the clients that fail again and again. Left is the application.
+	ClientErrors []Finding
 
 	// How Curfew itself is.
 	Unwatched       bool          // the monitor is off

@@ -268,6 +268,9 @@ func (t *Queues) Delete(owner Owner, name string, d QueueDeletion) (messages int
 		if n := held + retained + own; d.AtMost != nil && n > *d.AtMost {
 			return fmt.Errorf("has %d messages and dead letters, more than the %d that may be deleted", n, *d.AtMost)
 		}
+		if q.Durable && !q.Declared().AutoDelete && q.Consumed() {
+			q.marks.Or(missed)
+		}
 		return nil
 	})
 	if err != nil && err != delivery.ErrGone {

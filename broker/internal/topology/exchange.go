@@ -31,8 +31,8 @@ type destination struct {
 }
 
 // ExchangeStats count an exchange's messages. Publishers add to them once per batch. In are
-// the messages published to it, Out the queues they went to.
-type ExchangeStats struct{ In, Out atomic.Uint64 }
+// the messages published to it, Out the queues they went to, None those that reached no queue.
+type ExchangeStats struct{ In, Out, None atomic.Uint64 }
 
 // Exchanges holds the exchanges of a virtual host, and makes and deletes them. Guarded by the virtual host's mu.
 type Exchanges struct {

@@ -57,6 +57,7 @@ type ExchangeInfo struct {
 	Bindings     int    // from it
 	PublishedIn  uint64 // messages published to it
 	PublishedOut uint64 // sum of the queues they went to
+	Unrouted     uint64 // of those published to it, that reached no queue
 }
 
 // List lists the exchanges by name, the default one "" first.
@@ -91,14 +92,14 @@ func (t *Exchanges) Get(name string) (ExchangeInfo, error) {
 func (t *Exchanges) defaultExchangeInfo() ExchangeInfo {
 	return ExchangeInfo{
 		ExchangeDeclare: ExchangeDeclare{Kind: string(exchange.Direct), Durable: true}, VHost: t.vh.guard.name,
-		PublishedIn: t.defaultExchange.In.Load(), PublishedOut: t.defaultExchange.Out.Load(),
+		PublishedIn: t.defaultExchange.In.Load(), PublishedOut: t.defaultExchange.Out.Load(), Unrouted: t.defaultExchange.None.Load(),
 	}
 }
 
 func (x *Exchange) infoLocked(vhost string) ExchangeInfo {
 	return ExchangeInfo{
 		ExchangeDeclare: x.declared, VHost: vhost, Name: x.name, Bindings: x.router.Len(),
-		PublishedIn: x.stats.In.Load(), PublishedOut: x.stats.Out.Load(),
+		PublishedIn: x.stats.In.Load(), PublishedOut: x.stats.Out.Load(), Unrouted: x.stats.None.Load(),
 	}
 }
 

@@ -33,6 +33,7 @@ type Queue struct {
 const (
 	expired  = 1 << iota // it was deleted because it was idle
 	consumed             // a client has consumed it, in this run or an earlier one
+	missed               // somebody deleted it, and publishers may go on: see Options.Former
 )
 
 // declaration is how a queue was declared, with the changes since, and what its arguments say. It is not changed.
@@ -163,6 +164,9 @@ func (q *Queue) erase() (all bool) {
 		if q.Durable {
 			vh.guard.noteLocked(q.definition().Key(), nil)
 			vh.guard.noteLocked(DeletedKey(q.ID()), true)
+		}
+		if q.marks.Load()&missed != 0 && vh.former != nil {
+			vh.former("", q.Name(), q)
 		}
 	}
 	if q.recovered && vh.registry.ByID(q.ID()) == q {

@@ -1,6 +1,10 @@
 package topology
 
-import "curfew/broker/exchange"
+import (
+	"strings"
+
+	"curfew/broker/exchange"
+)
 
 // sweepStep is how many bindings are removed while the lock is held once: about half a millisecond.
 const sweepStep = 256
@@ -101,6 +105,10 @@ func (d destination) unbindSomeLocked(most int) (n int) {
 		for _, b := range x.router.UnbindSome(d, most) {
 			x.unboundLocked(b)
 			n++
+			exact := x.kind == exchange.Direct || x.kind == exchange.Topic && !strings.ContainsAny(b.Key, "*#")
+			if exact && d.queue != nil && d.queue.marks.Load()&missed != 0 && x.vh.former != nil {
+				x.vh.former(x.name, b.Key, d.queue)
+			}
 		}
 		if bound[x] == 0 {
 			x.autoDeleteLocked()

@@ -24,6 +24,9 @@ type Options struct {
 	// period. It reports whether delayed messages have to be checked first: then it calls
 	// Queue.Judge or Exchange.ExpireIdle later. It is called with no lock held.
 	Judge func(*Queue, *Exchange) bool
+	// Former is called for a durable queue that clients consumed and that somebody deletes, with each key that led to it exactly. A publisher to
+	// patterns, or to whoever is bound, may expect that nobody is. It is called with mu held, and must not block. nil: nobody asks.
+	Former func(exchange, key string, q *Queue)
 }
 
 // VHost is what is declared in a virtual host: a name space of exchanges and queues. Safe for
@@ -32,6 +35,7 @@ type VHost struct {
 	registry *Registry
 	lines    *delivery.Lines
 	judge    func(*Queue, *Exchange) bool
+	former   func(exchange, key string, q *Queue)
 
 	// version is raised by each change of exchanges, queues or bindings, so
 	// that a cached route knows when it is stale.
@@ -52,7 +56,7 @@ type VHost struct {
 // New makes a virtual host with the predeclared exchanges.
 func New(o Options) *VHost {
 	vh := &VHost{
-		registry: o.Registry, lines: o.Lines, judge: o.Judge, memory: footprint{all: o.Registry},
+		registry: o.Registry, lines: o.Lines, judge: o.Judge, former: o.Former, memory: footprint{all: o.Registry},
 	}
 	vh.guard.init(o.Name, o.Registry)
 	vh.Policies.vh, vh.Policies.combined = vh, map[ruling]*applied{}

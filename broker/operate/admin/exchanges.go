@@ -44,6 +44,7 @@ type ExchangeRow struct {
 	Bindings  int           `json:"bindings"`
 	In        int64         `json:"publish_in" label:"Published"`
 	Out       int64         `json:"publish_out" label:"Into queues"`
+	Unrouted  int64         `json:"unrouted" label:"No queue"`
 	Features  []string      `json:"features" faint:"–"`
 	Arguments operate.Table `json:"arguments,omitempty"`
 }
@@ -59,7 +60,7 @@ var ListExchanges = operate.Define(operate.Op{
 			if q.Name != "" && q.Name != x.Name {
 				continue
 			}
-			row := ExchangeRow{Name: x.Name, VHost: x.VHost, Type: x.Kind, Bindings: x.Bindings, In: int64(x.PublishedIn), Out: int64(x.PublishedOut), Arguments: x.Args}
+			row := ExchangeRow{Name: x.Name, VHost: x.VHost, Type: x.Kind, Bindings: x.Bindings, In: int64(x.PublishedIn), Out: int64(x.PublishedOut), Unrouted: int64(x.Unrouted), Arguments: x.Args}
 			for _, one := range []struct {
 				is   bool
 				name string

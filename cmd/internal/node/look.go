@@ -80,6 +80,10 @@ func (o *ownBroker) look(s *incident.State) {
 	s.Lost["dead_letters_dropped"] = signs.LettersDropped
 	s.DiskFullIn = l.diskFullIn(time.Now(), signs.DiskFree, signs.DiskLimit)
 	s.SlowSyncs = l.slowSyncs()
+	s.ClientErrors = clientErrors(o.server.Errors.All(), time.Now())
+	for _, vh := range b.VHosts() {
+		s.Unrouted = append(s.Unrouted, unrouted(vh, time.Now())...)
+	}
 	s.Held = l.held.of(o, s.Forecasts)
 	for _, p := range o.parked() {
 		s.Parked = append(s.Parked, parkedIn(&p))

@@ -1,0 +1,57 @@
+package broker
+
+import (
+	"sync"
+	"time"
+
+	"curfew/broker/deadline"
+)
+
+// FormerRoute is a key by which messages went to a durable queue that clients consumed, until somebody deleted the queue, and those published
+// since that reach no queue at all.
+type FormerRoute struct {
+	Exchange, Key, Queue string
+	Deleted              time.Time
+	deadline.Repeat
+}
+
+// maxFormer bounds the former routes of a virtual host. What is deleted beyond that is not watched.
+const maxFormer = 1000
+
+// Former are the former routes of a virtual host. Safe for concurrent use.
+type Former struct {
+	mu  sync.Mutex
+	all map[[2]string]*FormerRoute // by exchange and key
+}
+
+func (f *Former) add(exchange, key string, q *Queue) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.all == nil {
+		f.all = map[[2]string]*FormerRoute{}
+	}
+	if len(f.all) < maxFormer {
+		f.all[[2]string{exchange, key}] = &FormerRoute{Exchange: exchange, Key: key, Queue: q.Name(), Deleted: time.Now()}
+	}
+}
+
+// unrouted notes a message that reached no queue.
+func (f *Former) unrouted(exchange, key []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r := f.all[[2]string{string(exchange), string(key)}]; r != nil {
+		r.Add(time.Now())
+	}
+}
+
+// List returns those by which messages have been published since.
+func (f *Former) List() (list []FormerRoute) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.all {
+		if r.Count > 0 {
+			list = append(list, *r)
+		}
+	}
+	return list
+}
