@@ -14,6 +14,9 @@ import (
 // it is declared, or after a restart, they are no mark.
 const steadyFor, fewerFor, noneFor = 20, 10, 60
 
+// returnFor is how many seconds clients may take to come back after a start.
+const returnFor = 25
+
 // consumers are a queue's consumers, as far as marks are about them. The zero value has none.
 type consumers struct {
 	most   int   // since they last became fewer

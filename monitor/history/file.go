@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
+	"curfew/monitor/printable"
 )
 
 // The file has, by encoding/gob and compressed, a header, the savedSeries of all, and that of each queue. gzip's checksum finds damage.
@@ -23,25 +24,39 @@ type header struct {
 	Queues int
 	Marks  []Mark
 	Known  state
+	Ended  ending // of the process that wrote it, by then
 }
+
+type ending uint8
+
+const (
+	unknown ending = iota // a version before this one wrote it
+	running
+	stopped // as asked for
+)
 
 type savedSeries struct {
 	VHost, Name string
 	Active      int64
 	Rings       rings
+	Consumers   int // the most, not long ago
 }
 
-// load reads the file, if there is one that can be used.
-func (h *History) load(now time.Time) {
+// load reads the file, if there is one that can be used. It returns how the process before ended, as the end of a sentence: a killed one has
+// touched the file until then.
+func (h *History) load(now time.Time) (how string) {
 	if h.File == "" {
-		return
+		return ""
 	}
 	f, err := os.Open(h.File)
 	if errors.Is(err, os.ErrNotExist) {
-		return
+		return ""
 	}
 	if err == nil {
 		err = h.read(f, now)
+		if about, unknown := f.Stat(); err == nil && unknown == nil {
+			how = h.away(about.ModTime(), now)
+		}
 		f.Close()
 	}
 	if err != nil {
@@ -49,6 +64,22 @@ func (h *History) load(now time.Time) {
 		h.total.rings = newRings(totalLengths)
 		h.last, h.marks, h.known, h.queues = 0, marks{}, state{}, make(map[[2]string]*series)
 	}
+	return how
+}
+
+// away says how the process before ended, which lived until an instant.
+func (h *History) away(until, now time.Time) string {
+	span := ", " + printable.Span(max(now.Sub(until), 0).Truncate(time.Second)) + " after it "
+	missing := until.Sub(time.Unix(h.last, 0)).Truncate(time.Second)
+	switch {
+	case h.before == stopped:
+		return span + "was stopped as asked for"
+	case h.before == running && missing > stateEvery:
+		return span + "was killed or had crashed; the counts of the " + printable.Span(missing) + " before that are missing"
+	case h.before == running:
+		return span + "was killed or had crashed"
+	}
+	return ""
 }
 
 func (h *History) read(from io.Reader, now time.Time) error {
@@ -69,7 +100,7 @@ func (h *History) read(from io.Reader, now time.Time) error {
 	case head.Queues > maxQueues:
 		return fmt.Errorf("it has %d queues", head.Queues)
 	}
-	h.last, h.known = head.Last, head.Known
+	h.last, h.known, h.before = head.Last, head.Known, head.Ended
 	for n := range 1 + head.Queues {
 		s, want := &h.total, totalLengths
 		var saved savedSeries
@@ -79,6 +110,7 @@ func (h *History) read(from io.Reader, now time.Time) error {
 		if n > 0 {
 			s, want = h.addSeriesLocked(saved.VHost, saved.Name, head.Last), queueLengths
 			s.active = saved.Active
+			s.consumers = consumers{most: saved.Consumers, fewer: now.Unix() + returnFor} // since is long ago
 		}
 		for level := range want {
 			if len(saved.Rings[level]) != want[level] {
@@ -107,8 +139,17 @@ func (h *History) save() {
 	if h.File == "" || empty {
 		return
 	}
+	h.savedAt = h.now()
+	defer h.touch()
 	if err := h.write(); err != nil {
 		h.log.Warn("the history of the last day could not be saved; retrying in five minutes", zap.String("file", h.File), zap.Error(err))
+	}
+}
+
+// touch notes in the file that the process lives.
+func (h *History) touch() {
+	if h.File != "" {
+		_ = os.Chtimes(h.File, time.Time{}, h.now()) // the disk may be full; the next one tries again
 	}
 }
 
@@ -131,14 +172,17 @@ func (h *History) pack(to io.Writer) error {
 	for _, s := range h.queues {
 		all = append(all, s)
 	}
-	head := header{Last: h.last, Queues: len(h.queues), Marks: slices.Clone(h.marks.list), Known: h.known.clone()}
+	head := header{Last: h.last, Queues: len(h.queues), Marks: slices.Clone(h.marks.list), Known: h.known.clone(), Ended: running}
+	if h.ending {
+		head.Ended = stopped
+	}
 	h.mu.Unlock()
 	if err := out.Encode(head); err != nil {
 		return err
 	}
 	for _, s := range all {
 		h.mu.Lock()
-		saved := savedSeries{VHost: s.vhost, Name: s.name, Active: s.active}
+		saved := savedSeries{VHost: s.vhost, Name: s.name, Active: s.active, Consumers: s.consumers.most}
 		for level := range s.rings {
 			saved.Rings[level] = slices.Clone(s.rings[level])
 		}

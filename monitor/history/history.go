@@ -73,6 +73,9 @@ type History struct {
 	known   state   // what the last State said
 	sampled []Queue // of one round; only sample uses it
 	run     bool    // something was sampled by this process
+	before  ending  // of the process that wrote the file
+	ending  bool    // as asked for: Run is about to return
+	savedAt time.Time
 }
 
 // New returns a history that begins with what the file has of the last day.
@@ -80,9 +83,9 @@ func New(o Options) *History {
 	o.Log = cmp.Or(o.Log, zap.NewNop())
 	h := &History{Options: o, log: o.Log.Named("history"), now: (&clock{at: time.Now()}).now, queues: make(map[[2]string]*series), evicted: make(map[string]*hour)}
 	h.total.rings, h.total.counting = newRings(totalLengths), true
-	h.load(h.now())
+	how := h.load(h.now())
 	h.marks.version = h.now().UnixMilli()
-	h.marks.add(Mark{At: h.now().UnixMilli(), Kind: Started, Text: "Curfew " + o.Version + " started"})
+	h.marks.add(Mark{At: h.now().UnixMilli(), Kind: Started, Text: "Curfew " + o.Version + " started" + how})
 	return h
 }
 
@@ -98,12 +101,14 @@ const (
 
 // Run samples until ctx ends, and saves then. It returns nil.
 func (h *History) Run(ctx context.Context) error {
-	defer h.save()
+	defer func() {
+		h.ending = true
+		h.save()
+	}()
 	next := time.NewTimer(sampleEvery)
 	defer next.Stop()
-	states, saves := time.NewTicker(stateEvery), time.NewTicker(saveEvery)
+	states := time.NewTicker(stateEvery)
 	defer states.Stop()
-	defer saves.Stop()
 	for {
 		select {
 		case <-next.C:
@@ -113,8 +118,11 @@ func (h *History) Run(ctx context.Context) error {
 			next.Reset(max(h.now().Truncate(sampleEvery).Add(sampleEvery).Sub(h.now()), min((sampleShare-1)*took, longestPause)))
 		case <-states.C:
 			h.watch(h.Source.State(), h.now())
-		case <-saves.C:
-			h.save()
+			if h.now().Sub(h.savedAt) >= saveEvery {
+				h.save()
+			} else {
+				h.touch()
+			}
 		case <-ctx.Done():
 			return nil
 		}

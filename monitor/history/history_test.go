@@ -467,7 +467,8 @@ func TestWhatGoesOnIsNotMarkedAgain(t *testing.T) {
 	h.save()
 	again, _ := day(t, Options{File: file})
 	n := len(again.marks.list)
-	require.Equal(t, append(since(h, 1), "started Curfew  started"), since(again, 1))
+	marks := since(again, 1)
+	require.Equal(t, since(h, 1), marks[:len(marks)-1])
 	again.watch(State{Schedule: "down", Firing: []Alert{on, begins}, Clients: []Client{{Name: "orders", Version: "1.1"}}}, at.Add(time.Minute))
 	require.Equal(t, []string{"alert begins", "alert_over Over: ends", "deploy orders connects in version 1.1, before it in 1.0"}, since(again, n))
 	again.watch(State{Schedule: "up", Firing: []Alert{on, begins}}, at.Add(time.Minute))
@@ -645,7 +646,59 @@ func TestRestart(t *testing.T) {
 		texts = append(texts, m.Text)
 	}
 	require.Contains(t, texts, "policy")
-	require.Contains(t, texts, "Curfew 2 started")
+	require.Contains(t, strings.Join(texts, "\n"), "Curfew 2 started, ")
+}
+
+// TestHowItEnded: the mark of a start says how the process before had ended, how long there was none, and what is missing.
+func TestHowItEnded(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "history")
+	synctest.Test(t, func(t *testing.T) {
+		life := func(lasts time.Duration, killed bool) (began string) {
+			h := New(Options{File: file, Version: "2", Source: &fake{}})
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- h.Run(ctx) }()
+			time.Sleep(lasts)
+			if killed {
+				content, err := os.ReadFile(file)
+				require.NoError(t, err)
+				about, err := os.Stat(file)
+				require.NoError(t, err)
+				defer func() {
+					require.NoError(t, os.WriteFile(file, content, 0o600))
+					require.NoError(t, os.Chtimes(file, time.Time{}, about.ModTime()))
+				}()
+			}
+			stop()
+			require.NoError(t, <-ended)
+			return h.marks.list[len(h.marks.list)-1].Text
+		}
+		require.Equal(t, "Curfew 2 started", life(time.Minute, false))
+		time.Sleep(8 * time.Second)
+		require.Equal(t, "Curfew 2 started, 8 s after it was stopped as asked for", life(6*time.Second, true))
+		time.Sleep(9 * time.Second)
+		require.Equal(t, "Curfew 2 started, 10 s after it was killed or had crashed", life(4*time.Minute+2*time.Second, true))
+		time.Sleep(9 * time.Second)
+		require.Regexp(t, `^Curfew 2 started, 11 s after it was killed or had crashed; the counts of the 3 min 5\d s before that are missing$`, life(time.Second, false))
+	})
+}
+
+// TestConsumersOverARestart: those that do not come back are gone.
+func TestConsumersOverARestart(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "history")
+	h, f := day(t, Options{File: file})
+	f.queues = []Queue{{VHost: "/", Name: "back", Depth: 5, Consumers: 2}, {VHost: "/", Name: "gone", Depth: 5, Consumers: 3}, {VHost: "/", Name: "none", Depth: 5}}
+	sampled(h, time.Now().Add(-time.Minute), 30, func(int) {})
+	h.save()
+	again, f := day(t, Options{File: file})
+	n := len(again.marks.list)
+	f.queues = []Queue{{VHost: "/", Name: "back", Depth: 5}, {VHost: "/", Name: "gone", Depth: 5}, {VHost: "/", Name: "none", Depth: 5}}
+	sampled(again, time.Now(), 50, func(second int) {
+		if second == 20 {
+			f.queues[0].Consumers = 2
+		}
+	})
+	require.Equal(t, []string{"consumers_gone gone has lost all its consumers (3)"}, since(again, n))
 }
 
 // TestFilesThatCannotBeUsed are ignored, and the log says so.
