@@ -48,7 +48,7 @@ func TestQueues(t *testing.T) {
 		{VHost: "/", Queue: "b.dead", From: []string{"a", "b", "c"}},
 		{VHost: "/", Queue: "beside/$deadletterqueue", From: []string{"beside"}},
 		{VHost: "/", Queue: "for.letters", From: []string{}},
-	}, deadletters.Queues(d.vh))
+	}, deadletters.Queues(d.vh, nil))
 
 	parked, err := d.vh.Queues.Get(policy.UndeliverableQueue)
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestQueuesUsesNone(t *testing.T) {
 	for d.b.Now() == used {
 		runtime.Gosched()
 	}
-	deadletters.Queues(d.vh)
+	deadletters.Queues(d.vh, nil)
 	assert.Equal(t, used, d.q.Idle.LastUse(d.b.Now()))
 }
 
@@ -83,11 +83,11 @@ func TestQueuesAmongManyBindings(t *testing.T) {
 		d.declare(fmt.Sprint("from", i), amqp.Table{"x-dead-letter-exchange": x})
 		require.NoError(t, d.vh.Bind(nil, broker.Binding{Source: x, Destination: "dlq"}))
 	}
-	few := testing.AllocsPerRun(3, func() { deadletters.Queues(d.vh) })
+	few := testing.AllocsPerRun(3, func() { deadletters.Queues(d.vh, nil) })
 	for i := range 2000 {
 		require.NoError(t, d.vh.Bind(nil, broker.Binding{Source: "amq.topic", Destination: "q", RoutingKey: fmt.Sprint(i)}))
 	}
-	assert.Less(t, testing.AllocsPerRun(3, func() { deadletters.Queues(d.vh) }), 2*few)
+	assert.Less(t, testing.AllocsPerRun(3, func() { deadletters.Queues(d.vh, nil) }), 2*few)
 }
 
 func TestGroupsAndSearch(t *testing.T) {

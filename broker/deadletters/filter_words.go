@@ -46,6 +46,17 @@ func field(name string, is types.Type, says, example string, of func(*Letter) an
 // Reasons are the reasons that RabbitMQ writes into x-death.
 var Reasons = []string{"expired", "rejected", "maxlen", "delivery_limit"}
 
+// reasonWords explain the reasons that are not obvious.
+var reasonWords = map[string]string{"maxlen": "the queue was full", "delivery_limit": "delivered too often", "rejected": "by a consumer"}
+
+// ReasonWords explains a reason, in brackets; "": it is obvious.
+func ReasonWords(reason string) string {
+	if words := reasonWords[reason]; words != "" {
+		return " (" + words + ")"
+	}
+	return ""
+}
+
 // Fields are the fields, the most useful first.
 var Fields = []Field{
 	field("reason", text, "why it died last: expired, rejected, maxlen or delivery_limit; empty if it never died", `reason == "expired"`, func(l *Letter) any { return l.last().Reason }),

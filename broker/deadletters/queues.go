@@ -20,7 +20,7 @@ type Queue struct {
 	Ready   int    `json:"ready"`
 	Unacked int    `json:"unacked"`
 	Bytes   int64  `json:"bytes" table:"BYTES?"` // of the bodies
-	// Purpose is what the queue is for; Queues leaves it out. Its messages count as dead letters if that is to keep them; otherwise they only pass through.
+	// Purpose is what the queue is for; "": not known. Its messages count as dead letters if that is to keep them; otherwise they only pass through.
 	Purpose string `json:"purpose" table:"PURPOSE?"`
 	// From are the queues whose dead letters go here, by name; at most 100.
 	From []string `json:"from" table:"FROM="`
@@ -65,8 +65,8 @@ const (
 )
 
 // Queues lists the queues of vh that dead letters go to, that have some at their
-// head or tail, or whose arguments or policy say that they are for dead letters, the fullest first.
-func Queues(vh *broker.VHost) []Queue {
+// head or tail, or whose arguments or policy say that they are for dead letters, the fullest first. purpose may be nil.
+func Queues(vh *broker.VHost, purpose func(*broker.Queue) deadline.Purpose) []Queue {
 	all, targets := vh.Queues.List(), vh.DeadLetterTargets()
 	from := map[*broker.Queue][]string{}
 	for _, q := range all {
@@ -86,6 +86,9 @@ func Queues(vh *broker.VHost) []Queue {
 		}
 		i := q.Info()
 		found = append(found, Queue{vh.Name(), i.Name, i.Ready, i.Unacked, i.ReadyBytes + i.UnackedBytes, "", append([]string{}, feeders...), parked})
+		if purpose != nil {
+			found[len(found)-1].Purpose = purpose(q).String()
+		}
 	}
 	slices.SortStableFunc(found, func(a, b Queue) int { return cmp.Compare(b.Ready+b.Unacked, a.Ready+a.Unacked) })
 	return found

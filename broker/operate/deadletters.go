@@ -11,6 +11,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/deadletters"
+	"curfew/broker/deadline"
 	"curfew/broker/queue"
 )
 
@@ -26,20 +27,15 @@ type VHostFilter struct {
 	VHost string `json:"vhost"`
 }
 
-// ListDeadLetterQueues lists the queues that dead letters go to or are in, the fullest first, as they were within the last second. The caller must not
-// change the result.
+// ListDeadLetterQueues lists the queues that keep dead letters, and others that have some now, the fullest first, as they were within the last second.
+// The caller must not change the result.
 var ListDeadLetterQueues = Define(Op{
-	Name: listDeadLetterQueues, Title: "List the queues that dead letters go to or are in, the fullest first", Rule: Rule{Role: Management, Looks: true, Read: UnlessMonitor}, Watched: true,
+	Name: listDeadLetterQueues, Title: "List the queues that keep dead letters, and others that have some now, the fullest first", Rule: Rule{Role: Management, Looks: true, Read: UnlessMonitor}, Watched: true,
 	Routes: []string{"GET /api/curfew/deadletters/{vhost}", "GET /api/curfew/deadletters"}, Command: "dlq list",
 }, func(_ context.Context, o *Call, _ VHostFilter) ([]*deadletters.Queue, error) {
 	all := o.deadLetterQueues.get(&o.epoch, 100*time.Microsecond, func() (all []deadletters.Queue, n int) {
 		for _, vh := range o.Broker.VHosts() {
-			for _, one := range deadletters.Queues(vh) {
-				if q, err := vh.Queues.Get(one.Queue); err == nil {
-					one.Purpose = o.Purpose(q).String()
-				}
-				all = append(all, one)
-			}
+			all = append(all, deadletters.Queues(vh, o.Purpose)...)
 			n += len(vh.Queues.List())
 		}
 		slices.SortStableFunc(all, func(a, b deadletters.Queue) int { return cmp.Compare(b.Ready+b.Unacked, a.Ready+a.Unacked) })
@@ -51,7 +47,8 @@ var ListDeadLetterQueues = Define(Op{
 	}
 	for i := range all {
 		q := &all[i]
-		if vh := vhosts[q.VHost]; vh != nil && o.MayOn(&o.Actor, listDeadLetterQueues, vh, q.Queue) == nil {
+		passing := q.Ready+q.Unacked == 0 && q.Purpose != deadline.DeadLetters.String() // dead letters come and go, and none is there
+		if vh := vhosts[q.VHost]; vh != nil && !passing && o.MayOn(&o.Actor, listDeadLetterQueues, vh, q.Queue) == nil {
 			list = append(list, q)
 		}
 	}

@@ -27,7 +27,9 @@ type Deleted struct {
 // PurgeQueue deletes the ready messages of a queue, and PurgeDeadLetters those of a dead-letter queue.
 var (
 	PurgeQueue = Define(Op{
-		Name: "purge_queue", Title: "Delete the ready messages of a queue", Rule: Rule{Role: Management, Read: Always},
+		Name: "purge_queue", Title: "Delete the ready messages of a queue", Rule: Rule{Role: Management, Read: Always}, Long: true,
+		Text:   "As purge_dead_letters, for any queue.",
+		Routes: []string{"POST /api/curfew/queues/{vhost}/{queue}/purge"},
 	}, purge)
 	PurgeDeadLetters = Define(Op{
 		Name: "purge_dead_letters", Title: "Delete the dead letters that a filter matches", Rule: Rule{Role: Management, Read: Always}, Long: true,

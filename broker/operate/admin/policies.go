@@ -70,7 +70,7 @@ type PolicyEffect struct {
 // find finds which of the named queues dead letters go to.
 func (e *PolicyEffect) find(vh *broker.VHost) {
 	e.Names, e.DeadLetterQueues = append([]string{}, e.Names...), []string{}
-	for _, q := range deadletters.Queues(vh) {
+	for _, q := range deadletters.Queues(vh, nil) {
 		if slices.Contains(e.Names, q.Queue) && (len(q.From) > 0 || q.Parked || policy.IsSubqueue(q.Queue)) {
 			e.DeadLetterQueues = append(e.DeadLetterQueues, q.Queue)
 		}

@@ -107,7 +107,7 @@ func (a *auditCommands) search() *cobra.Command {
 			for i := range list {
 				out[i], rows = &list[i], append(rows, a.row(&list[i]))
 			}
-			return a.Print(cmd.OutOrStdout(), out, []string{"AT", "WHAT", "QUEUE", "MESSAGE-ID", "LATE", "PATH?", "OUTCOME=", "TO="}, rows)
+			return a.Print(cmd.OutOrStdout(), out, []string{"AT", "WHAT", "VHOST?", "QUEUE", "MESSAGE-ID", "LATE", "PATH?", "OUTCOME=", "TO="}, rows)
 		},
 	}
 	c.Flags().IntVarP(&count, "count", "n", 20, "the most records")
@@ -118,16 +118,16 @@ func (a *auditCommands) search() *cobra.Command {
 func (a *auditCommands) row(r *audit.Record) []string {
 	at := a.Time(time.UnixMilli(r.At))
 	if r.Lost > 0 {
-		return []string{at, "-", "-", "-", "-", "-", "-", english.Plural(int(r.Lost), "record", "") + " missing"} // in the column that is wrapped
+		return []string{at, "-", "-", "-", "-", "-", "-", "-", english.Plural(int(r.Lost), "record", "") + " missing"} // in the column that is wrapped
 	}
 	if c := r.Change; c != nil {
-		return []string{at, c.Operation, cli.OrDash(r.Queue), "by " + c.User, "-", c.Face, c.Result, cli.OrDash(c.Detail)}
+		return []string{at, c.Operation, cli.OrDash(r.VHost), cli.OrDash(r.Queue), "by " + c.User, "-", c.Face, c.Result, cli.OrDash(c.Detail)}
 	}
 	lateness := "-"
 	if r.Died() == audit.Expired {
 		lateness = r.Lateness().String()
 	}
-	return []string{at, r.Died(), r.Queue, cli.OrDash(string(r.MessageID)), lateness, cli.OrDash(r.Path), r.Outcome, cli.OrDash(strings.Join(r.To, " "))}
+	return []string{at, r.Died(), r.VHost, r.Queue, cli.OrDash(string(r.MessageID)), lateness, cli.OrDash(r.Path), r.Outcome, cli.OrDash(strings.Join(r.To, " "))}
 }
 
 func (a *auditCommands) newest(ctx context.Context) (list []audit.Record, err error) {

@@ -73,6 +73,9 @@ func home() *place {
 	return &place{title: "Incidents and queues", commands: [][]string{{"incident", "ls"}, {"queue", "list", "--sort", "risk"}}}
 }
 
+// deadOnly leaves out what never died: the messages of a queue for work, which also may hold dead letters.
+const deadOnly = `--filter=reason != ""`
+
 func of(vhost, queue, what string, commands ...[]string) *place {
 	title := queue
 	if vhost != "/" {
@@ -257,17 +260,17 @@ func (m *model) press(key string) tea.Cmd {
 		}
 	case "d":
 		if vhost, queue := p.subject(); queue != "" {
-			return m.goTo(of(vhost, queue, ", dead letters", []string{"dlq", "groups"}, []string{"dlq", "peek"}))
+			return m.goTo(of(vhost, queue, ", dead letters", []string{"dlq", "groups", deadOnly}, []string{"dlq", "search", deadOnly}))
 		}
 	case "r":
 		if vhost, queue := p.subject(); queue != "" {
-			to := of(vhost, queue, ", what a replay would do", []string{"dlq", "replay", "--dry-run"})
+			to := of(vhost, queue, ", what a replay would do", []string{"dlq", "replay", "--dry-run", deadOnly})
 			to.once = true
 			return m.goTo(to)
 		}
 	case "y":
 		if p.position != "" {
-			replay := []string{"dlq", "replay", "--background", "--vhost=" + p.vhost, "--position=" + p.position, "--", p.queue}
+			replay := []string{"dlq", "replay", "--background", deadOnly, "--vhost=" + p.vhost, "--position=" + p.position, "--", p.queue}
 			to := &place{title: "Replays", first: replay, commands: [][]string{{"dlq", "replays"}}}
 			m.places = m.places[:len(m.places)-1] // what was shown there is out of date
 			return m.goTo(to)

@@ -148,6 +148,9 @@ func auditRow(r *audit.Record) g.Node {
 		return h.Tr(at, h.Td(h.ColSpan("7"), h.Class("warn"), g.Text(ui.Plural(r.Lost, "record")+" before this one could not be saved")))
 	}
 	queue := ui.Faint("–")
+	if r.Queue == "" && r.VHost != "" {
+		queue = g.Group{ui.Faint("virtual host "), ui.Name(r.VHost)}
+	}
 	if r.Queue != "" {
 		queue = ui.QueueLink(ui.QueueURL(r.VHost, r.Queue), r.VHost, r.Queue)
 	}
@@ -160,7 +163,7 @@ func auditRow(r *audit.Record) g.Node {
 	if r.Died() == audit.Expired {
 		late = g.Text(ui.Span(r.Lateness()))
 	}
-	return h.Tr(at, h.Td(ui.Name(r.Died())),
+	return h.Tr(at, h.Td(ui.Name(r.Died()+deadletters.ReasonWords(r.Died()))),
 		h.Td(queue), h.Td(id), ui.Amount(late),
 		h.Td(h.Class("faint"), ui.Name(r.Path)), h.Td(ui.Outcome(r.Outcome)), h.Td(deadLetterAt(r)))
 }

@@ -263,5 +263,5 @@ func (q queueRow) deadLetters() g.Node {
 	case q.Forecast.AtRisk > 0:
 		return ui.Class("warn", g.Text("nowhere: they are lost"))
 	}
-	return ui.Faint("nowhere")
+	return ui.Faint("nowhere: they are lost")
 }

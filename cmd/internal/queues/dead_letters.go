@@ -59,7 +59,7 @@ func (d *deadLetters) groups() *cobra.Command {
 				if g.Why != "" {
 					fmt.Fprintln(cmd.ErrOrStderr(), d.parkedHint(args[0], &g))
 				}
-				row := []string{cli.OrDash(g.Reason), cli.OrDash(g.Queue), cli.OrDash(g.Exchange), strconv.Itoa(g.Messages)}
+				row := []string{cli.OrDash(g.Reason + deadletters.ReasonWords(g.Reason)), cli.OrDash(g.Queue), cli.OrDash(g.Exchange), strconv.Itoa(g.Messages)}
 				if byType && g.Type != nil {
 					row = slices.Insert(row, 3, cli.OrDash(*g.Type))
 				} else if byType {

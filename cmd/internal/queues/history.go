@@ -28,8 +28,9 @@ type pastNumbers struct {
 	Late      []*float64 `json:"late"`
 	Lateness  []*float64 `json:"lateness_p99_ms"`
 	Marks     []struct {
-		At   int64  `json:"at"` // Unix ms
-		Text string `json:"text"`
+		At    int64  `json:"at"` // Unix ms
+		VHost string `json:"vhost"`
+		Text  string `json:"text"`
 	} `json:"marks"`
 }
 
@@ -130,10 +131,10 @@ func (p *pastNumbers) print(cmd *cobra.Command, a *cli.API) error {
 	}
 	marks := [][]string{}
 	for _, m := range p.Marks {
-		marks = append(marks, []string{a.Time(time.UnixMilli(m.At)), m.Text})
+		marks = append(marks, []string{a.Time(time.UnixMilli(m.At)), cli.OrDash(m.VHost), m.Text})
 	}
 	fmt.Fprintln(w)
-	return a.Print(w, nil, []string{"WHEN", "WHAT HAPPENED"}, marks)
+	return a.Print(w, nil, []string{"WHEN", "VHOST", "WHAT HAPPENED"}, marks)
 }
 
 // sparkline draws a number over time, from 0 to the maximum; an unknown number is a space.

@@ -237,7 +237,7 @@ func (q *queues) purge() *cobra.Command {
 		Short: "Delete the ready messages of a queue; without --confirm it only prints how many there are",
 		Args:  cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return confirm.purge(q.API, cmd, letters(q.VHost, args[0], "purge"), fmt.Sprintf("are ready in %q", args[0]))
+			return confirm.purge(q.API, cmd, cli.Path("curfew", "queues", q.VHost, args[0], "purge"), fmt.Sprintf("are ready in %q", args[0]))
 		},
 	}
 	confirm.addTo(c)

@@ -236,7 +236,7 @@ func (l group) draw() g.Node {
 		why = ui.Visible(l.Reason)
 	}
 	return h.Tr(
-		h.Td(ui.Link(l.URL, g.Text(why)), ui.Faint(reasonWords(l.Reason))), h.Td(g.If(l.Queue != "", ui.Name(l.Queue))), h.Td(exchange), ui.Amount(g.Text(ui.Number(l.Messages))),
+		h.Td(ui.Link(l.URL, g.Text(why)), ui.Faint(deadletters.ReasonWords(l.Reason))), h.Td(g.If(l.Queue != "", ui.Name(l.Queue))), h.Td(exchange), ui.Amount(g.Text(ui.Number(l.Messages))),
 		h.Td(h.Class("share"), ui.Strip(l.Share)),
 		h.Td(ui.Ago(l.Oldest)), h.Td(ui.Ago(l.Newest)))
 }

@@ -219,7 +219,7 @@ func (p *messagePage) lastDeath() g.Node {
 		return nil
 	}
 	d := &p.Letter.Deaths[0]
-	text := g.Group{h.B(g.Text(ui.Sentence(ui.Visible(d.Reason)))), g.Text(reasonWords(d.Reason) + " in "), ui.Link(ui.QueueURL(p.VHost, d.Queue), ui.Name(d.Queue))}
+	text := g.Group{h.B(g.Text(ui.Sentence(ui.Visible(d.Reason)))), g.Text(deadletters.ReasonWords(d.Reason) + " in "), ui.Link(ui.QueueURL(p.VHost, d.Queue), ui.Name(d.Queue))}
 	if d.Reason == "expired" && d.Expiration != "" {
 		text = append(text, g.Text(" after "+lifetime(d.Expiration)))
 	}
@@ -266,19 +266,9 @@ func (p *messagePage) death(d *deadletters.Death) g.Node {
 	}
 	return h.Li(
 		g.If(!d.Time.IsZero(), h.Div(h.Class("faint"), h.Time(g.Text(ui.Instant(d.Time))), g.Text(" · "), g.Text(ui.Since(d.Time)+" ago"))),
-		h.Div(h.B(ui.Name(d.Reason)), ui.Faint(reasonWords(d.Reason)), g.Text(" in "), ui.Link(ui.QueueURL(p.VHost, d.Queue), ui.Name(d.Queue)), g.Text(often)),
+		h.Div(h.B(ui.Name(d.Reason)), ui.Faint(deadletters.ReasonWords(d.Reason)), g.Text(" in "), ui.Link(ui.QueueURL(p.VHost, d.Queue), ui.Name(d.Queue)), g.Text(often)),
 		h.Div(h.Class("faint"), g.Text("published to "), exchangeName(d.Exchange), g.If(len(keys) > 0, g.Text(" with "+strings.Join(keys, ", "))),
 			g.If(d.Expiration != "", g.Text(", TTL "+lifetime(d.Expiration)))))
-}
-
-// reasons explain the reasons that are not obvious.
-var reasons = map[string]string{"maxlen": "the queue was full", "delivery_limit": "delivered too often", "rejected": "by a consumer"}
-
-func reasonWords(reason string) string {
-	if words := reasons[reason]; words != "" {
-		return " (" + words + ")"
-	}
-	return ""
 }
 
 // lifetime is an expiration property for people.

@@ -2,14 +2,12 @@ package letters
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
 	"curfew/broker/deadletters"
-	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
@@ -30,9 +28,6 @@ func (d Pages) queues(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(q *deadletters.Queue) bool { // they only pass through, and none does now
-		return q.Ready+q.Unacked == 0 && q.Purpose != deadline.DeadLetters.String()
-	})
 	l := &queuesPage{Find: q.Get("q"), All: len(all), Total: deadletters.Kept(all)}
 	runs, err := operate.ListRuns.Do(r.Context(), d.Operations.Access, v.Actor(), operate.None{})
 	if err != nil {

@@ -51,13 +51,12 @@ type overview struct {
 	MoreForecasts   int
 	AtRisk, AsMeant int                // messages that will expire: where that is a loss, and where it is none
 	NearlyDue       bool               // some of those at risk are
-	Next            *deadline.Forecast // of the queue that will be the next to lose messages, of those that lose none already; nil: none will
+	Next            *deadline.Forecast // of the queue that will be the next to lose messages, of those that are in no incident; nil: none will
 	Losses          operate.Losses     // in the last hour
 	Today           deadline.Toll      // what expired in the last day; Expired is negative if that is not known
 	RecentExpiries  []monitor.RecentExpiry
-	fates           map[[2]string]string        // of messages that expire, by queue: dead-letter or park; "": they are lost
-	losing          map[incident.QueueName]bool // queues in incidents that cost messages now
-	Fleet           *fleet                      // nil: there are no queues
+	fates           map[[2]string]string // of messages that expire, by queue: dead-letter or park; "": they are lost
+	Fleet           *fleet               // nil: there are no queues
 	Audited         bool
 	Broker          string // the AMQP URL for clients, as far as it is known; "": there is no broker here
 	Site            string // the URL of this dashboard
@@ -105,14 +104,11 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 		return nil, err
 	}
 	o.address(r, d.AMQP)
-	o.LookedAt, o.Incidents, o.losing = seen.At, seen.Open, map[incident.QueueName]bool{}
+	o.LookedAt, o.Incidents = seen.At, seen.Open
 	var affected [][2]string // the worst first
 	for _, i := range o.Incidents {
 		for _, q := range i.Worst {
 			affected = append(affected, [2]string{q.VHost, q.Queue})
-			if q.Toll > 0 {
-				o.losing[incident.QueueName{VHost: q.VHost, Name: q.Queue}] = true
-			}
 		}
 	}
 	if d.History != nil {
@@ -125,7 +121,7 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 		}
 	}
 	if d.Monitor != nil {
-		o.watch(d.Monitor, seen.Forecasts, r.URL.Query())
+		o.watch(d.Monitor, seen.Forecasts, seen.Queues, r.URL.Query())
 		if d.Operations != nil {
 			o.Timeline.Link = deadlinesURL
 		}
@@ -175,7 +171,7 @@ func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visit
 }
 
 // watch adds what the monitor knows.
-func (o *overview) watch(m Monitor, all []deadline.Forecast, q url.Values) {
+func (o *overview) watch(m Monitor, all []deadline.Forecast, concerns map[incident.QueueName]incident.Concern, q url.Values) {
 	o.Health = m.Health()
 	o.Timeline = newTimeline(m, o.NowMillis, o.Health.Pending, q)
 	o.Histogram = lateness(m, q)
@@ -194,7 +190,8 @@ func (o *overview) watch(m Monitor, all []deadline.Forecast, q url.Values) {
 		if f.NearlyDue {
 			soon += f.AtRisk
 		}
-		if f.FirstMiss > o.NowMillis && !o.losing[incident.QueueName{VHost: f.VHost, Name: f.Queue}] && (o.Next == nil || o.before(f, o.Next)) {
+		_, told := concerns[incident.QueueName{VHost: f.VHost, Name: f.Queue}] // by an incident
+		if f.FirstMiss > o.NowMillis && !told && (o.Next == nil || o.before(f, o.Next)) {
 			o.Next = f
 		}
 	}
