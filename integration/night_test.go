@@ -49,13 +49,16 @@ func TestNight(t *testing.T) {
 	}
 	n := &night{T: t, curfew: c, browser: openBrowser(t, c.http), sinks: s}
 	n.browser.logIn()
-	connect := func(vhost, name string) *amqp091.Channel {
+	dial := func(vhost, name string) *amqp091.Connection {
 		properties := amqp091.NewConnectionProperties()
 		properties.SetClientConnectionName(name)
 		conn, err := amqp091.DialConfig(c.url+"/"+vhost, amqp091.Config{Properties: properties})
 		check(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
-		ch, err := conn.Channel()
+		return conn
+	}
+	connect := func(vhost, name string) *amqp091.Channel {
+		ch, err := dial(vhost, name).Channel()
 		check(t, err)
 		return ch
 	}
@@ -157,11 +160,20 @@ func TestNight(t *testing.T) {
 	time.Sleep(4 * time.Second) // in which nobody is told
 	n.agree("ok")
 
-	// The consumer of a queue leaves, and what comes after it is lost.
+	// The consumer of a queue leaves, and what comes after it is lost. It is started again, and fails before it consumes.
 	declare(shop, "bills", amqp091.Table{"x-message-ttl": 6000})
 	gone := connect("shop", "billing-worker")
 	consume(gone, "bills", func(d amqp091.Delivery) { _ = d.Ack(false) })
 	check(t, gone.Close())
+	again := dial("shop", "billing-worker")
+	go func() {
+		for t.Context().Err() == nil {
+			if ch, err := again.Channel(); err == nil {
+				_, _ = ch.QueueDeclarePassive("deleted", true, false, false, false, nil)
+			}
+			time.Sleep(time.Second)
+		}
+	}()
 	publish(shop, "bills", 5)
 	const left = "billing-worker (user guest, 127.0.0.1)"
 	n.told("CurfewDeadlineMissed", "firing", "bills (vhost shop)", left+" left ")
@@ -170,7 +182,8 @@ func TestNight(t *testing.T) {
 			return strings.Contains(i.Summary, "5 messages lost (expired); "+left+" left ")
 		})
 	})
-	n.agree("critical", "deadline_missed 5")
+	n.told("CurfewClientFails", "firing", left+", ", "no queue 'deleted' in vhost 'shop'", "curfew declare queue deleted --vhost shop")
+	n.agree("critical", "client_fails 1", "deadline_missed 5")
 	for _, command := range []string{"status", "queue show bills --vhost shop"} {
 		if text, _ := n.terminal(command); !strings.Contains(strings.Join(strings.Fields(text), " "), left+" left ") {
 			t.Errorf("%s does not say who left:\n%s", command, text)
@@ -178,7 +191,7 @@ func TestNight(t *testing.T) {
 	}
 	n.browser.open("/queue?vhost=shop&name=bills")
 	n.browser.shows("The last to leave was " + left)
-	n.nothingElse(7)
+	n.nothingElse(8)
 	n.browser.quiet()
 }
 
@@ -273,7 +286,7 @@ func (n *night) agree(verdict string, want ...string) {
 }
 
 // spans are what goes on growing between two faces.
-var spans = regexp.MustCompile(`, the longest .*? past its deadline| left [^;]* ago`)
+var spans = regexp.MustCompile(`, the longest .*? past its deadline| left [^;]* ago|, [0-9,]+ times in `)
 
 // says holds a face to the incidents that stand.
 func (n *night) says(face, text string, want []standing) {
