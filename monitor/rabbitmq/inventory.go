@@ -27,8 +27,8 @@ const (
 	lookTimes = 3
 	// settle is how long changes are collected, and the shortest time between two inventories.
 	settle = 200 * time.Millisecond
-	// restShare is how many times as long as an inventory took no event has another one taken, up to lookAgain: each is work for RabbitMQ, in
-	// proportion to all queues, and queues for replies may come and go all the time.
+	// restShare is how many times as long as an inventory took no event has another one taken, up to lookAgain, or as long as it took if that is
+	// more: each is work for RabbitMQ, in proportion to all queues, and queues for replies may come and go all the time.
 	restShare = 4
 	// lookTimeout is for one inventory.
 	lookTimeout = time.Minute
@@ -76,7 +76,8 @@ func (p *Primary) runInventory(ctx context.Context, running *sync.WaitGroup) {
 			again = max(again-1, 0)
 			next = min(every, lookAgain)
 		}
-		changes, rested = nil, time.After(min(lookAgain, restShare*time.Since(began)))
+		took := time.Since(began)
+		changes, rested = nil, time.After(min(restShare*took, max(took, lookAgain)))
 		if !deadline.Sleep(ctx, settle) {
 			return
 		}

@@ -146,7 +146,7 @@ func TestQueueIsFoundSoon(t *testing.T) {
 			time.Sleep(time.Duration(i) * 3 * time.Second)
 			name := fmt.Sprintf("keep-%02d", i)
 			rabbitmq.declare(name)
-			time.Sleep(2*rabbitmq.slow + lookAgain + time.Second)
+			time.Sleep(3*rabbitmq.slow + time.Second)
 			require.Equal(t, "keeping", r.row(name).State, i)
 		}
 	})
