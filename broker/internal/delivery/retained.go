@@ -67,9 +67,10 @@ func (r *Retained) Keep(s *Transition, kept Letter, into []store.Enqueue, receip
 	}
 	s.ReadClock()
 	kept.Tried = true
+	kept.Done = slices.Grow(slices.Clip(kept.Done), len(into))
 	for _, e := range into {
 		if e.Pos != receipt {
-			kept.Done = append(slices.Clip(kept.Done), e.Queue)
+			kept.Done = append(kept.Done, e.Queue)
 		}
 	}
 	kept.Unsaved = kept.Unsaved && len(kept.Done) > 0 // then the journal keeps the original, whatever the next try does
