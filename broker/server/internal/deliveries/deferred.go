@@ -14,6 +14,12 @@ type deferredSettlement struct {
 	m   Unacked // m.Seq is 0 if its lock has lapsed
 }
 
+// deferrals are the settlements of a transaction.
+type deferrals struct {
+	list   []deferredSettlement
+	locked map[[2]uint64]int // where in the list those are that have a lock, by queue and sequence number
+}
+
 // maxDeferred is how many settlements a transaction may have: as many as the store keeps together.
 const maxDeferred = 1 << 18
 
@@ -26,7 +32,7 @@ func (d *Deliveries) Defer(how broker.Settlement, tag uint64, multiple bool, id 
 	if multiple {
 		tags = d.unacked.tagsUpTo(tag, maxDeferred+1)
 	}
-	if d.deferred != nil && len(*d.deferred)+len(tags) > maxDeferred || len(tags) > maxDeferred {
+	if d.deferred != nil && len(d.deferred.list)+len(tags) > maxDeferred || len(tags) > maxDeferred {
 		return amqp.NewException(amqp.PreconditionFailed, id.Class(), id.Method(), "transaction is larger than %d settlements; commit more often", maxDeferred)
 	}
 	found := multiple && tag == 0
@@ -36,9 +42,12 @@ func (d *Deliveries) Defer(how broker.Settlement, tag uint64, multiple bool, id 
 				return lapsedLock(t, m.Queue, id)
 			}
 			if d.deferred == nil {
-				d.deferred = new([]deferredSettlement)
+				d.deferred = &deferrals{locked: map[[2]uint64]int{}}
 			}
-			*d.deferred = append(*d.deferred, deferredSettlement{how, t, m})
+			if m.locked {
+				d.deferred.locked[[2]uint64{m.Queue.ID(), uint64(m.Seq)}] = len(d.deferred.list)
+			}
+			d.deferred.list = append(d.deferred.list, deferredSettlement{how, t, m})
 			found = true
 		}
 	}
@@ -58,13 +67,13 @@ func (d *Deliveries) TakeDeferred() (runs []broker.Settling, err error) {
 	if d.deferred == nil {
 		return nil, nil
 	}
-	for _, x := range *d.deferred {
+	for _, x := range d.deferred.list {
 		if x.m.Seq == 0 {
 			return nil, lapsedLock(x.tag, x.m.Queue, amqp.TxCommitID)
 		}
 	}
 	b := Batch{Gathers: true}
-	for _, x := range *d.deferred {
+	for _, x := range d.deferred.list {
 		b.add(x.how, x.m)
 		d.giveCreditLocked(x.m)
 		if x.how == broker.Ack {
@@ -83,7 +92,7 @@ func (d *Deliveries) PutBackDeferred() {
 	if d.deferred == nil {
 		return
 	}
-	for _, x := range *d.deferred {
+	for _, x := range d.deferred.list {
 		d.unacked.putBack(x.tag, x.m)
 	}
 	d.deferred = nil
@@ -95,11 +104,11 @@ func (d *Deliveries) lapseDeferredLocked(id uint64, seq queue.Seq) bool {
 	if d.deferred == nil {
 		return false
 	}
-	for i := range *d.deferred {
-		if m := &(*d.deferred)[i].m; m.Seq == seq && m.Queue.ID() == id {
-			m.Seq = 0
-			return true
-		}
+	key := [2]uint64{id, uint64(seq)}
+	i, found := d.deferred.locked[key]
+	if found {
+		d.deferred.list[i].m.Seq = 0
+		delete(d.deferred.locked, key)
 	}
-	return false
+	return found
 }

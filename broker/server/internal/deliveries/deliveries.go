@@ -34,7 +34,7 @@ type Deliveries struct {
 	consumers map[string]*Consumer
 	unacked   ring
 	shared    sharedPrefetch
-	deferred  *[]deferredSettlement // nil: none
+	deferred  *deferrals // nil: none
 	counts    broker.MessageStats
 }
 
