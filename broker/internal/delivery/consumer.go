@@ -37,8 +37,9 @@ type Consumer struct {
 
 	queue   *Queue
 	status  atomic.Pointer[Status]
-	waiting bool // guarded by queue.mu: it is offered nothing until Wake
-	unacked int  // guarded by queue.mu: messages taken and not settled
+	number  uint64 // in the order in which the queue's consumers came
+	waiting bool   // guarded by queue.mu: it is offered nothing until Wake
+	unacked int    // guarded by queue.mu: messages taken and not settled
 }
 
 // Status is the state of a consumer, in RabbitMQ's words.
@@ -144,7 +145,7 @@ func (q *Queue) Consume(c *Consumer) error {
 	if q.Arguments.Type == policy.Classic && (q.consumers.exclusiveLocked() || c.Exclusive && (q.Arguments.SingleActive || q.consumers.count > 0)) {
 		return amqp.NewException(amqp.AccessRefused, 0, 0, "%s in exclusive use", q.Label())
 	}
-	c.queue, c.waiting = q, true
+	c.queue = q
 	if q.Arguments.SingleActive {
 		c.setStatus(Waiting)
 	}
@@ -157,7 +158,7 @@ func (q *Queue) Consume(c *Consumer) error {
 // Wake lets c take again: messages that wait are offered to it at once.
 func (c *Consumer) Wake() {
 	q, s := c.queue, c.queue.env.Begin()
-	if q.locked(s, "deliver", func() bool { c.waiting = false; return q.serveLocked(s) }) {
+	if q.locked(s, "deliver", func() bool { q.consumers.waitLocked(c, false); return q.serveLocked(s) }) {
 		q.serve(s)
 	}
 	s.Done()

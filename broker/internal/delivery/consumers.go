@@ -1,6 +1,8 @@
 package delivery
 
 import (
+	"bytes"
+	"cmp"
 	"slices"
 
 	"curfew/broker/policy"
@@ -14,6 +16,7 @@ type consumers struct {
 	q      *Queue
 	levels []priorityLevel // highest priority first; none is empty
 	count  int
+	last   uint64    // number given out
 	active *Consumer // of a queue with x-single-active-consumer; nil only while it has no consumers
 }
 
@@ -21,7 +24,8 @@ type consumers struct {
 type priorityLevel struct {
 	priority  int64
 	consumers []*Consumer
-	turn      int // index of the consumer that is offered the next message
+	able      []byte // 1 for each of them that is not waiting: the next one is found without a look at the others
+	turn      int    // index of the consumer that is offered the next message
 }
 
 func (l *consumers) addLocked(c *Consumer) {
@@ -29,7 +33,10 @@ func (l *consumers) addLocked(c *Consumer) {
 	if !found {
 		l.levels = slices.Insert(l.levels, i, priorityLevel{priority: c.Priority})
 	}
+	l.last++
+	c.number, c.waiting = l.last, true
 	l.levels[i].consumers = append(l.levels[i].consumers, c)
+	l.levels[i].able = append(l.levels[i].able, 0)
 	l.count++
 }
 
@@ -50,23 +57,33 @@ func (l *consumers) removeLocked(c *Consumer) bool {
 }
 
 func (l *consumers) findLocked(priority int64) (at int, found bool) {
-	return slices.BinarySearchFunc(l.levels, priority, func(r priorityLevel, p int64) int {
-		switch {
-		case r.priority > p:
-			return -1
-		case r.priority < p:
-			return 1
+	return slices.BinarySearchFunc(l.levels, priority, func(r priorityLevel, p int64) int { return cmp.Compare(p, r.priority) })
+}
+
+// waitLocked notes whether c waits until it can take messages again. It may have been removed.
+func (l *consumers) waitLocked(c *Consumer, waiting bool) {
+	if c.waiting == waiting {
+		return
+	}
+	c.waiting = waiting
+	if level, found := l.findLocked(c.Priority); found {
+		if i, found := l.levels[level].find(c); found {
+			l.levels[level].able[i] ^= 1
 		}
-		return 0
-	})
+	}
+}
+
+func (r *priorityLevel) find(c *Consumer) (at int, found bool) {
+	return slices.BinarySearchFunc(r.consumers, c.number, func(x *Consumer, number uint64) int { return cmp.Compare(x.number, number) })
 }
 
 func (r *priorityLevel) remove(c *Consumer) bool {
-	i := slices.Index(r.consumers, c)
-	if i < 0 {
+	i, found := r.find(c)
+	if !found {
 		return false
 	}
 	r.consumers = slices.Delete(r.consumers, i, i+1)
+	r.able = slices.Delete(r.able, i, i+1)
 	if r.turn > i {
 		r.turn--
 	}
@@ -96,7 +113,7 @@ func (l *consumers) allLocked() []*Consumer {
 	return all
 }
 
-// lookCost is how many consumers that cannot take a message are passed in the time that it takes to
+// lookCost is how many consumers that do not take a message are asked in the time that it takes to
 // deliver one.
 const lookCost = 16
 
@@ -140,20 +157,20 @@ func (l *consumers) offerLevelLocked(s *Transition, r *priorityLevel, most int) 
 	if len(r.consumers) > 1 {
 		most = 1
 	}
-	for i := range r.consumers {
-		at := r.turn + i
-		if at >= len(r.consumers) {
-			at -= len(r.consumers)
-		}
-		if taken = l.serveLocked(s, r.consumers[at], most); taken > 0 {
-			if r.turn = at + 1; r.turn == len(r.consumers) {
-				r.turn = 0
+	for _, part := range [2][2]int{{r.turn, len(r.consumers)}, {0, r.turn}} {
+		for at := part[0]; ; at++ {
+			next := bytes.IndexByte(r.able[at:part[1]], 1)
+			if next < 0 {
+				break
 			}
-			s.passed += i
-			return taken
+			at += next
+			if taken = l.serveLocked(s, r.consumers[at], most); taken > 0 {
+				r.turn = (at + 1) % len(r.consumers)
+				return taken
+			}
+			s.passed++
 		}
 	}
-	s.passed += len(r.consumers)
 	return 0
 }
 
@@ -164,7 +181,7 @@ func (l *consumers) serveLocked(s *Transition, c *Consumer, most int) (taken int
 	}
 	s.source = Source{q: l.q, s: s, c: c, settle: c.NoAck}
 	taken, more := c.Sink.Pull(c, &s.source, most)
-	c.waiting = !more
+	l.waitLocked(c, !more)
 	return taken
 }
 

@@ -153,7 +153,7 @@ func (q *Queue) settleStep(s *Transition, how Settlement, seqs []queue.Seq, c *C
 		return true
 	}
 	if c != nil && c.queue == q {
-		c.waiting = false
+		q.consumers.waitLocked(c, false)
 		q.consumers.chooseActiveLocked()
 	}
 	return q.serveLocked(s)
