@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -62,19 +61,16 @@ func (s *session10) busEntity(name string) (q *broker.Queue, err error) {
 	if strings.HasSuffix(strings.ToLower(name), servicebus.DeferredSuffix) {
 		return nil, missing // it is a part of another
 	}
-	if q, err = vh.Queues.Get(vh.Queues.NameOf(name)); err != nil && name != "" {
-		if _, err := vh.Exchanges.Get(name); err == nil { // Check would count as use
-			return nil, nil
-		}
+	if q, err = vh.Queues.Get(vh.Queues.NameOf(name)); err == nil {
+		return q, nil
 	}
-	if err != nil {
-		all := vh.Queues.List()
-		if i := slices.IndexFunc(all, func(q *broker.Queue) bool { return strings.EqualFold(q.Name(), name) }); i >= 0 {
-			return all[i], nil
-		}
-		err = missing
+	if _, err = vh.Exchanges.Get(name); err == nil && name != "" { // Check would count as use
+		return nil, nil
 	}
-	return q, err
+	if q, err = vh.Queues.GetAnyCase(name); err != nil {
+		return nil, missing
+	}
+	return q, nil
 }
 
 // busSource finds the queue that a client wants to receive from; nil: it is a node, which answers requests.

@@ -28,6 +28,7 @@ type QueueDeclare struct {
 type Queues struct {
 	vh     *VHost
 	queues map[string]*Queue
+	cased  map[string][]*Queue           // those whose names are not in lower case, by what that would be
 	owned  map[Owner]map[*Queue]struct{} // exclusive queues, by connection
 	coming int                           // queues that are being saved
 }
@@ -217,6 +218,9 @@ func (t *Queues) addQueue(q *Queue) error {
 // placeQueueLocked is the end of addQueue.
 func (t *Queues) placeQueueLocked(q *Queue, a *applied) {
 	t.queues[q.Name()] = q
+	if lower := strings.ToLower(q.Name()); lower != q.Name() {
+		t.cased[lower] = append(t.cased[lower], q)
+	}
 	q.policies = a
 	q.applySettings()
 	if q.owner != nil {

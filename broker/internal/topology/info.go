@@ -31,9 +31,11 @@ func (q *Queue) Declared() QueueDeclare { return q.declared.Load().QueueDeclare 
 // List lists the queues by name.
 func (t *Queues) List() []*Queue {
 	all := t.all()
-	slices.SortFunc(all, func(x, y *Queue) int { return cmp.Compare(x.Name(), y.Name()) })
+	slices.SortFunc(all, byName)
 	return all
 }
+
+func byName(x, y *Queue) int { return cmp.Compare(x.Name(), y.Name()) }
 
 // all lists the queues, in no order. What is declared or deleted meanwhile may be listed or not.
 func (t *Queues) all() (list []*Queue) {

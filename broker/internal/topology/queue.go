@@ -2,6 +2,7 @@ package topology
 
 import (
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"curfew/broker/amqp"
@@ -160,6 +161,11 @@ func (q *Queue) erase() (all bool) {
 	defer vh.guard.unlock()
 	if vh.Queues.queues[q.Name()] == q {
 		delete(vh.Queues.queues, q.Name())
+		lower := strings.ToLower(q.Name())
+		others := slices.DeleteFunc(vh.Queues.cased[lower], func(x *Queue) bool { return x == q })
+		if vh.Queues.cased[lower] = others; len(others) == 0 {
+			delete(vh.Queues.cased, lower)
+		}
 		vh.memory.giveLocked(q.footprint())
 		if q.Durable {
 			vh.guard.noteLocked(q.definition().Key(), nil)

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"curfew/broker/access"
@@ -62,7 +63,7 @@ func New(o Options) *VHost {
 	vh.Policies.vh, vh.Policies.combined = vh, map[ruling]*applied{}
 	vh.sweeps.vh = vh
 	vh.Exchanges.init(vh)
-	vh.Queues.vh, vh.Queues.queues, vh.Queues.owned = vh, map[string]*Queue{}, map[Owner]map[*Queue]struct{}{}
+	vh.Queues = Queues{vh: vh, queues: map[string]*Queue{}, cased: map[string][]*Queue{}, owned: map[Owner]map[*Queue]struct{}{}}
 	return vh
 }
 
@@ -78,6 +79,21 @@ func (t *Queues) Get(name string) (*Queue, error) {
 	t.vh.guard.mu.RLock()
 	defer t.vh.guard.mu.RUnlock()
 	if q, ok := t.queues[name]; ok {
+		return q, nil
+	}
+	return nil, NoQueue(t.vh.guard.name, name)
+}
+
+// GetAnyCase returns a queue whose name differs from that one only in upper and lower case: of several the
+// first by name. 404 if there is none.
+func (t *Queues) GetAnyCase(name string) (*Queue, error) {
+	t.vh.guard.mu.RLock()
+	defer t.vh.guard.mu.RUnlock()
+	lower := strings.ToLower(name)
+	if some := t.cased[lower]; len(some) > 0 {
+		return slices.MinFunc(some, byName), nil
+	}
+	if q, ok := t.queues[lower]; ok {
 		return q, nil
 	}
 	return nil, NoQueue(t.vh.guard.name, name)
