@@ -119,15 +119,27 @@ func (b *bindingTable[D]) UnbindSome(d D, most int) (removed []Binding[D]) {
 
 // Each implements Router.
 func (b *bindingTable[D]) Each(fn func(Binding[D]) bool) {
-	for _, t := range b.bound {
-		for _, x := range t.byHash {
-			for ; x != nil; x = x.next {
-				if !fn(x.Binding) {
-					return
-				}
+	for d := range b.bound {
+		if !b.EachTo(d, fn) {
+			return
+		}
+	}
+}
+
+// EachTo implements Router.
+func (b *bindingTable[D]) EachTo(d D, fn func(Binding[D]) bool) (more bool) {
+	t := b.bound[d]
+	if t == nil {
+		return true
+	}
+	for _, x := range t.byHash {
+		for ; x != nil; x = x.next {
+			if !fn(x.Binding) {
+				return false
 			}
 		}
 	}
+	return true
 }
 
 // Len implements Router.

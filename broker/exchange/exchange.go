@@ -59,6 +59,9 @@ type Router[D comparable] interface {
 	// others change bindings: one that is there all the time is still found once.
 	Each(fn func(Binding[D]) bool)
 
+	// EachTo is Each for the bindings to d.
+	EachTo(d D, fn func(Binding[D]) bool) (more bool)
+
 	// Len returns the number of bindings.
 	Len() int
 }

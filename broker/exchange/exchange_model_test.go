@@ -180,6 +180,18 @@ func checkModel(t *rapid.T, k Kind) {
 				return true
 			})
 			require.Equal(t, len(m.bindings), n)
+			to, n := dest.Draw(t, "to"), 0
+			require.True(t, r.EachTo(to, func(b Binding[int]) bool {
+				require.Equal(t, to, b.Destination)
+				n++
+				return true
+			}))
+			for _, b := range m.bindings {
+				if b.Destination == to {
+					n--
+				}
+			}
+			require.Zero(t, n)
 		},
 	})
 	for _, b := range m.bindings {

@@ -104,23 +104,27 @@ func bindingObject(vhost string, b *broker.Binding) object {
 	}
 }
 
-// listBindings answers with the bindings for which keep returns true.
-func listBindings(r *request, keep func(*broker.Binding) bool) error {
+// listBindings answers with the bindings that of returns for each virtual host.
+func listBindings(r *request, of func(*broker.VHost) []broker.Binding) error {
 	type bound struct {
 		vhost string
 		broker.Binding
 	}
 	var all []bound
 	for _, vh := range r.vhosts() {
-		for _, b := range vh.BindingsWhere(keep) {
+		for _, b := range of(vh) {
 			all = append(all, bound{vh.Name(), b})
 		}
 	}
 	return r.Rows(len(all), func(i int) object { return bindingObject(all[i].vhost, &all[i].Binding) })
 }
 
+func listBindingsWhere(r *request, keep func(*broker.Binding) bool) error {
+	return listBindings(r, func(vh *broker.VHost) []broker.Binding { return vh.BindingsWhere(keep) })
+}
+
 func allBindings(r *request) error {
-	return listBindings(r, func(*broker.Binding) bool { return true })
+	return listBindings(r, (*broker.VHost).Bindings)
 }
 
 func queueBindings(r *request) error {
@@ -128,7 +132,7 @@ func queueBindings(r *request) error {
 		return err
 	}
 	name := r.Param("queue")
-	return listBindings(r, func(b *broker.Binding) bool { return !b.ToExchange && b.Destination == name })
+	return listBindingsWhere(r, func(b *broker.Binding) bool { return !b.ToExchange && b.Destination == name })
 }
 
 func bindingsFrom(r *request) error {
@@ -136,7 +140,7 @@ func bindingsFrom(r *request) error {
 	if err != nil {
 		return err
 	}
-	return listBindings(r, func(b *broker.Binding) bool { return b.Source == x.Name })
+	return listBindingsWhere(r, func(b *broker.Binding) bool { return b.Source == x.Name })
 }
 
 func bindingsTo(r *request) error {
@@ -144,7 +148,7 @@ func bindingsTo(r *request) error {
 	if err != nil {
 		return err
 	}
-	return listBindings(r, func(b *broker.Binding) bool { return b.ToExchange && b.Destination == x.Name })
+	return listBindingsWhere(r, func(b *broker.Binding) bool { return b.ToExchange && b.Destination == x.Name })
 }
 
 // bindingEnds returns the source and the destination in the path: a queue, or an exchange if the
@@ -162,13 +166,7 @@ func bindingsBetween(r *request) error {
 	if err != nil {
 		return err
 	}
-	return listBindings(r, between(&ends))
-}
-
-func between(ends *broker.Binding) func(*broker.Binding) bool {
-	return func(b *broker.Binding) bool {
-		return b.Source == ends.Source && b.Destination == ends.Destination && b.ToExchange == ends.ToExchange
-	}
+	return listBindings(r, func(vh *broker.VHost) []broker.Binding { return vh.BindingsBetween(ends) })
 }
 
 // namedBinding returns the binding in the path, by its properties key. Clients may have escaped the routing key for the path only.
@@ -185,7 +183,7 @@ func namedBinding(r *request) (*broker.VHost, *broker.Binding, error) {
 	if plain, err := url.QueryUnescape(key); err == nil {
 		key = plain
 	}
-	for _, b := range vh.BindingsWhere(between(&ends)) {
+	for _, b := range vh.BindingsBetween(ends) {
 		if b.RoutingKey == key && argsHash(b.Args) == hash {
 			return vh, &b, nil
 		}

@@ -67,10 +67,10 @@ func Expression(args amqp.Table) string {
 
 // RulesOf are the rules of a subscription by name. Bindings that are none are left out.
 func RulesOf(vh *broker.VHost, topic, queue string) (all []BoundRule) {
-	for _, b := range vh.BindingsWhere(func(b *broker.Binding) bool {
-		return b.Source == topic && b.Destination == queue && !b.ToExchange && KindOf(b.Args) != ""
-	}) {
-		all = append(all, BoundRule{cmp.Or(b.RoutingKey, DefaultRule), b})
+	for _, b := range vh.BindingsBetween(broker.Binding{Source: topic, Destination: queue}) {
+		if KindOf(b.Args) != "" {
+			all = append(all, BoundRule{cmp.Or(b.RoutingKey, DefaultRule), b})
+		}
 	}
 	slices.SortFunc(all, func(x, y BoundRule) int { return strings.Compare(x.Name, y.Name) })
 	return all

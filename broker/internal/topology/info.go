@@ -120,6 +120,31 @@ func (vh *VHost) BindingsWhere(keep func(*Binding) bool) []Binding {
 	return all
 }
 
+// BindingsBetween lists those that have the two ends of one, by key.
+func (vh *VHost) BindingsBetween(ends Binding) (all []Binding) {
+	vh.guard.mu.RLock()
+	defer vh.guard.mu.RUnlock()
+	if ends.Source == "" && !ends.ToExchange && vh.Queues.queues[ends.Destination] != nil {
+		return []Binding{{Destination: ends.Destination, RoutingKey: ends.Destination}}
+	}
+	x, d, _ := vh.endsLocked(ends) // an error: the default exchange has no others
+	if x == nil || d == (destination{}) {
+		return nil
+	}
+	p := exchange.Pace{Pause: vh.guard.pause}
+	x.router.EachTo(d, func(b exchange.Binding[destination]) bool {
+		p.Step(1)
+		all = append(all, x.boundAs(b))
+		return true
+	})
+	slices.SortFunc(all, func(x, y Binding) int { return cmp.Compare(x.RoutingKey, y.RoutingKey) })
+	return all
+}
+
+func (x *Exchange) boundAs(b exchange.Binding[destination]) Binding {
+	return Binding{Source: x.name, Destination: b.Destination.name(), ToExchange: b.Destination.exchange != nil, RoutingKey: b.Key, Args: b.Args}
+}
+
 func (vh *VHost) bindings(keep func(*Binding) bool) (all []Binding) {
 	vh.guard.mu.RLock()
 	defer vh.guard.mu.RUnlock()
@@ -134,7 +159,7 @@ func (vh *VHost) bindings(keep func(*Binding) bool) (all []Binding) {
 		add(Binding{Destination: name, RoutingKey: name})
 	}
 	vh.eachBindingLocked(func(x *Exchange, b exchange.Binding[destination]) {
-		add(Binding{Source: x.name, Destination: b.Destination.name(), ToExchange: b.Destination.exchange != nil, RoutingKey: b.Key, Args: b.Args})
+		add(x.boundAs(b))
 	})
 	return all
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -324,9 +325,7 @@ func (m *manager) unbind() (int, any, error) {
 
 // between are the bindings with the ends and the key of b.
 func (m *manager) between(b *broker.Binding) []broker.Binding {
-	return m.VHost.BindingsWhere(func(x *broker.Binding) bool {
-		return x.Source == b.Source && x.ToExchange == b.ToExchange && x.Destination == b.Destination && x.RoutingKey == b.RoutingKey
-	})
+	return slices.DeleteFunc(m.VHost.BindingsBetween(*b), func(x broker.Binding) bool { return x.RoutingKey != b.RoutingKey })
 }
 
 // hashOf tells arguments apart; it is empty if there are none.
