@@ -255,7 +255,8 @@ type GetRequest struct {
 	Memory *memory.Account
 }
 
-// Get takes messages and shows each, as basic.get does; then it settles them. The delivery is valid during the call of show.
+// Get takes messages and shows each, as basic.get does; then it settles them. The delivery is valid during the call of show, which no lock
+// is held for.
 func (o *Operations) Get(ctx context.Context, a Actor, r GetRequest, show func(*broker.Delivery)) error {
 	n, err := o.get(ctx, &a, &r, show)
 	o.Record(a, Get, r.Queue, err, zap.Int("messages", n), zap.Bool("requeued", !r.NoAck && r.After == broker.PutBack))
@@ -282,11 +283,9 @@ func (o *Operations) get(ctx context.Context, a *Actor, r *GetRequest, show func
 			break
 		}
 		paid = due
-		got, err := q.Get(r.NoAck, func(d *broker.Delivery) {
-			show(d)
-			bytes += messageBytes + len(d.Message.Properties) + len(d.Message.Body)
-			seqs = append(seqs, d.Seq)
-		})
+		var d broker.Delivery
+		var release func()
+		got, err := q.Get(r.NoAck, func(taken *broker.Delivery) { d, release = taken.Keep() })
 		if err != nil {
 			q.Settle(broker.PutBack, seqs, nil)
 			return 0, err
@@ -294,6 +293,10 @@ func (o *Operations) get(ctx context.Context, a *Actor, r *GetRequest, show func
 		if !got {
 			break
 		}
+		show(&d)
+		release()
+		bytes += messageBytes + len(d.Message.Properties) + len(d.Message.Body)
+		seqs = append(seqs, d.Seq)
 		n++
 	}
 	if !r.NoAck {

@@ -2,6 +2,7 @@ package operate_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -185,6 +186,35 @@ func TestNoMoreMessagesGoThanWereConfirmed(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Queue(t.Context(), root, at)
 	require.ErrorIs(t, err, operate.ErrNotFound)
+}
+
+// TestMessagesAreShownWithoutTheLockOfTheQueue: others use the queue meanwhile, and what they do takes nothing away from what is shown.
+func TestMessagesAreShownWithoutTheLockOfTheQueue(t *testing.T) {
+	s := newSite(t)
+	root, at := s.user("root", access.Administrator, "/"), operate.QueueName{VHost: "/", Name: "q"}
+	for how, request := range map[string]operate.GetRequest{"requeued": {After: broker.PutBack}, "acked": {NoAck: true}} {
+		for _, body := range []string{"first", "second"} {
+			_, err := s.Publish(t.Context(), root, &operate.Publication{Exchange: operate.ExchangeName{VHost: "/"}, RoutingKey: "q", Properties: amqp.Properties{Type: body, Has: amqp.HasType}, Body: []byte(body)})
+			require.NoError(t, err)
+		}
+		var shown []string
+		request.Queue, request.Count = at, 9
+		require.NoError(t, s.Get(t.Context(), root, request, func(d *broker.Delivery) {
+			purged := make(chan int, 1)
+			go func() { purged <- s.q.Purge() }()
+			select {
+			case n := <-purged:
+				assert.Equal(t, 1, n, how)
+			case <-time.After(10 * time.Second):
+				t.Error("the queue's lock is held")
+			}
+			p, err := operate.ParseProperties(d.Message.Properties)
+			require.NoError(t, err)
+			shown = append(shown, string(d.Message.Body), p.Type)
+		}), how)
+		assert.Equal(t, []string{"first", "first"}, shown, how)
+		s.q.Purge()
+	}
 }
 
 // TestAPolicyThatSomebodyElseSet is not replaced by those who saw another, or none.

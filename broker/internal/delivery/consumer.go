@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"bytes"
 	"sync/atomic"
 
 	"curfew/broker/amqp"
@@ -80,6 +81,18 @@ type Delivery struct {
 	// LockHolder is set by the function to which a get passes the message. It holds the message
 	// from now on and is asked when the lock lapses. For a consumer it is the Sink.
 	LockHolder LockHolder
+
+	store *store.Store
+	pos   store.Pos
+}
+
+// Keep returns a copy whose message is valid until release is called: what takes long with it is done without the queue's
+// lock, which is held when it is handed over.
+func (d *Delivery) Keep() (kept Delivery, release func()) {
+	d.store.Retain(d.pos, 1)
+	kept = *d
+	kept.Message.Properties = bytes.Clone(kept.Message.Properties) // they may be in memory that the next delivery uses
+	return kept, func() { kept.store.Release(kept.pos) }
 }
 
 // Source yields a queue's messages to a Sink, within one Pull.
@@ -116,6 +129,7 @@ func (src *Source) hand(t *queue.Delivery, d *Delivery) {
 	d.Seq, d.Redelivered, d.Failed, d.Locked = t.Seq, t.Redelivered, t.Deliveries, locked // a Delivery is large to copy
 	d.Message = src.s.Env.Store.View(store.Pos(t.Pos))
 	d.Ready, d.At, d.LockHolder = src.q.core.Ready(), src.s.Now, nil
+	d.store, d.pos = src.s.Env.Store, store.Pos(t.Pos)
 	if t.Flags&queue.Hidden != 0 {
 		d.Message.Properties = message.WithoutBCC(d.Message.Properties)
 	}
