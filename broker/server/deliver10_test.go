@@ -51,6 +51,44 @@ func TestWindow10(t *testing.T) {
 	})
 }
 
+// TestFlowOfOneLink10: credit for one link does not ask the queues of the others, and all go on when the window opens.
+func TestFlowOfOneLink10(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		ch := x.queue10("a", nil)
+		x.queue10("b", nil)
+		r := x.login10(guest10)
+		r.send(0, &amqp10.Open{ContainerID: "raw", MaxFrameSize: amqp10.MinFrameSize, ChannelMax: 7})
+		next10[*amqp10.Open](r)
+		r.send(0, &amqp10.Begin{IncomingWindow: 0, OutgoingWindow: 2, HandleMax: 7})
+		next10[*amqp10.Begin](r)
+		for handle, name := range []string{"a", "b"} {
+			link := attachTo(name, true)
+			link.Handle, link.Name = uint32(handle), name
+			r.send(0, link)
+			next10[*amqp10.Attach](r)
+			r.send(0, &amqp10.Flow{NextIncomingID: amqp10.Uint(0), Handle: amqp10.Uint(uint32(handle)), DeliveryCount: amqp10.Uint(0), LinkCredit: amqp10.Uint(1)})
+			require.NoError(t, ch.Publish("", name, false, false, amqp091.Publishing{Body: []byte(name)}))
+		}
+		r.send(0, &amqp10.Flow{NextIncomingID: amqp10.Uint(0), IncomingWindow: 3})
+		from := []uint32{next10[*amqp10.Transfer](r).Handle, next10[*amqp10.Transfer](r).Handle}
+		assert.ElementsMatch(t, []uint32{0, 1}, from)
+
+		require.NoError(t, ch.Publish("", "b", false, false, amqp091.Publishing{}))
+		time.Sleep(time.Second)
+		vh, _ := x.b.VHost("/")
+		q, err := vh.Queues.Get("b")
+		require.NoError(t, err)
+		got, err := q.Get(true, func(*broker.Delivery) { // with the lock of the queue
+			r.send(0, &amqp10.Flow{NextIncomingID: amqp10.Uint(2), IncomingWindow: 3, Handle: amqp10.Uint(0), DeliveryCount: amqp10.Uint(1), LinkCredit: amqp10.Uint(1), Echo: true})
+			next10[*amqp10.Flow](r)
+		})
+		require.NoError(t, err)
+		assert.True(t, got)
+		r.nc.Close()
+		time.Sleep(time.Second)
+	})
+}
+
 // TestMaxMessageSize10: a message that is larger than the client takes ends its link, and stays in the queue for others.
 func TestMaxMessageSize10(t *testing.T) {
 	run(t, server.Options{}, func(x *site) {

@@ -117,7 +117,9 @@ func (s *session10) flow(m *amqp10.Flow) error {
 			return nil
 		}
 	}
+	var closed bool // the window was: then every receiver may wait for it
 	s.ch.deliveries.Locked(func(uint64) {
+		closed = s.window == 0 || len(s.pending) > 0
 		s.window = atMost31(m.NextIncomingID.Value + min(m.IncomingWindow, math.MaxInt32) - s.nextOut)
 		s.sendPendingLocked(&c.out)
 		if l != nil && l.toClient && m.LinkCredit.Set {
@@ -128,7 +130,7 @@ func (s *session10) flow(m *amqp10.Flow) error {
 		}
 	})
 	for _, each := range s.links {
-		if each.consumer != nil {
+		if each.consumer != nil && (closed || each == l) {
 			each.consumer.Wake()
 		}
 	}
