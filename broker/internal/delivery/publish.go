@@ -110,7 +110,7 @@ func (q *Queue) publishStep(s *Transition, items []Item) (rest []Item, more bool
 	limited := settings.Limited()
 	// What comes by a binding does not count as use, since the queue then corresponds to a subscription of Service Bus. Neither do dead letters
 	// that enter a sub-queue.
-	if !settings.Keeps && slices.ContainsFunc(items, func(it Item) bool { return !it.Bound }) {
+	if !settings.Keeps && slices.ContainsFunc(items[:min(len(items), queue.AtOnce)], func(it Item) bool { return !it.Bound }) {
 		q.markUsedLocked(s.Now)
 	}
 	for s.touched < queue.AtOnce && !s.fx.Full() && len(items) > 0 && !more {
