@@ -2,6 +2,7 @@ package delay
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -160,9 +161,12 @@ func (r *retries) leads(queue string) bool {
 		defer ch.Close()
 		err = ch.QueueBind(queue, "", back, false, amqp091.Table{"x-match": "all-with-x", toHeader: queue})
 	}
-	w = way{true, time.Now().Add(bindEvery)}
-	if err != nil {
-		r.s.k.log.Warn("messages cannot be brought to a queue", zap.String("to", queue), zap.Error(err))
+	if err == nil {
+		w = way{true, time.Now().Add(bindEvery)}
+	} else {
+		if w.until.IsZero() { // or that was said
+			r.s.k.log.Warn("messages cannot be brought to a queue", zap.String("to", queue), zap.Error(err))
+		}
 		w = way{until: time.Now().Add(againAfter)}
 	}
 	r.mu.Lock()
@@ -201,25 +205,37 @@ func (r *retries) look() error {
 	}
 	r.mu.Lock()
 	r.back = back
-	has := addressed(bindings, back)
-	var again []string // those that were missing, too: RabbitMQ may have something for them
-	for queue := range r.ways {
-		if r.ways[queue] = (way{has[queue], time.Now().Add(2 * bindEvery)}); !has[queue] {
-			again = append(again, queue)
-			delete(r.ways, queue)
-		}
-	}
 	r.mu.Unlock()
 	if !k.strays() {
 		k.trouble("stray", "", 0)
 	}
-	if err == nil && r.addresses { // a queue that was deleted and made again has lost its binding, and RabbitMQ may have a message for it
-		again = append(again, unbound(i, bindings, o.Queue, back, o.Retry)...)
-	}
-	for _, queue := range again {
-		r.leads(queue)
+	if err == nil && r.addresses {
+		for _, queue := range r.renew(i, bindings, o.Queue, o.Retry) {
+			r.leads(queue)
+		}
 	}
 	return nil
+}
+
+// renew keeps the ways to the queues that have a binding, and returns the others that exist, if messages came for them or they are work queues or their
+// parking queues: one that was deleted and made again has lost its binding, and RabbitMQ may have a message for it.
+func (r *retries) renew(i *cluster.Inventory, bindings []cluster.Binding, waits string, b *cluster.Backoff) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	wanted, feeds, has := slices.Collect(maps.Keys(r.ways)), feeding(bindings, waits), addressed(bindings, r.back)
+	for at := range i.Queues {
+		q := &i.Queues[at]
+		if exchange, ok := q.DeadLetterExchange(); ok && slices.Contains(feeds, exchange) {
+			wanted = append(wanted, q.Name, b.ParkOf(q.Name))
+		}
+	}
+	clear(r.ways)
+	for queue := range has {
+		r.ways[queue] = way{true, time.Now().Add(2 * bindEvery)}
+	}
+	wanted = slices.DeleteFunc(wanted, func(queue string) bool { return has[queue] || i.Queue(queue) == nil })
+	slices.Sort(wanted)
+	return slices.Compact(wanted)
 }
 
 // judge notes what is set up wrong, if there is a new inventory. Policies in one are some seconds old, so what is wrong is looked at twice.
@@ -279,24 +295,6 @@ func addressed(bindings []cluster.Binding, back string) map[string]bool {
 		}
 	}
 	return has
-}
-
-// unbound returns the work queues of the one in which messages wait, and their parking queues, to which the exchange that leads back has no binding.
-func unbound(i *cluster.Inventory, bindings []cluster.Binding, waits, back string, b *cluster.Backoff) (queues []string) {
-	has, feeds := addressed(bindings, back), feeding(bindings, waits)
-	for at := range i.Queues {
-		work := i.Queues[at].Name
-		if exchange, ok := i.Queues[at].DeadLetterExchange(); !ok || !slices.Contains(feeds, exchange) {
-			continue
-		}
-		for _, queue := range []string{work, b.ParkOf(work)} {
-			if i.Queue(queue) != nil && !has[queue] {
-				has[queue] = true
-				queues = append(queues, queue)
-			}
-		}
-	}
-	return queues
 }
 
 // wrong says what is set up wrong around a queue in which messages wait, with an empty reason for what is right.

@@ -39,20 +39,25 @@ func TestFailureOf(t *testing.T) {
 	}
 }
 
-// TestUnbound: a work queue and its parking queue are bound again whether or not this Curfew has seen a message of theirs.
-func TestUnbound(t *testing.T) {
+// TestRenew: a work queue and its parking queue are bound again whether or not this Curfew has seen a message of theirs, and so is another queue of a
+// message that it has seen. One that does not exist is forgotten.
+func TestRenew(t *testing.T) {
 	feeds := []cluster.Binding{{Exchange: "retry", Queue: "retry.delay"}}
 	leads := func(name, exchange string) cluster.Queue {
 		return cluster.Queue{Name: name, Arguments: map[string]any{"x-dead-letter-exchange": exchange}}
 	}
-	i := &cluster.Inventory{Queues: []cluster.Queue{leads("jobs", "retry"), {Name: "jobs.failed"}, leads("mail", "retry"), leads("other", "dlx"), {Name: "other.failed"}, leads("retry.delay", "back")}}
+	i := &cluster.Inventory{Queues: []cluster.Queue{leads("jobs", "retry"), {Name: "jobs.failed"}, leads("mail", "retry"), leads("other", "dlx"), {Name: "other.failed"}, leads("retry.delay", "back"), {Name: "seen"}}}
 	b := &cluster.Backoff{Park: "{queue}.failed"}
-	require.Equal(t, []string{"jobs", "jobs.failed", "mail"}, unbound(i, feeds, "retry.delay", "back", b))
+	r := &retries{back: "back", ways: map[string]way{"jobs": {open: true}, "seen": {open: true}, "deleted": {open: true}, "never was": {}}}
+	require.Equal(t, []string{"jobs", "jobs.failed", "mail", "seen"}, r.renew(i, feeds, "retry.delay", b))
+	require.Empty(t, r.ways)
 	to := func(queue, header string) cluster.Binding {
 		return cluster.Binding{Exchange: "back", Queue: queue, Arguments: map[string]any{toHeader: header}}
 	}
 	all := append(feeds, to("jobs", "jobs"), to("jobs.failed", "jobs.failed"), to("mail", "another"))
-	require.Equal(t, []string{"mail"}, unbound(i, all, "retry.delay", "back", b))
+	require.Equal(t, []string{"mail"}, r.renew(i, all, "retry.delay", b))
+	require.Len(t, r.ways, 2)
+	require.True(t, r.ways["jobs"].open && time.Until(r.ways["jobs"].until) > bindEvery)
 }
 
 func TestWrong(t *testing.T) {
