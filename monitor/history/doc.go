@@ -13,9 +13,10 @@
 //
 // # Bounds
 //
-// A queue's rings take 28,620 bytes, so that 1,000 queues stay below 32 MiB. A record has 18 bytes:
+// A queue's rings grow with its age, from 324 to 28,620 bytes, so that 1,000 queues stay below 32 MiB. A record has 18 bytes:
 // numbers up to 256 are exact, larger ones and latenesses are within 0.4%. A queue gets
-// rings when something first happens in it. At most 1,000 queues have them. When there are that many,
+// rings when something first happens in it. They are kept for as long after it is deleted as it existed, for two hours at least and a day at most.
+// At most 1,000 queues have them. When there are that many,
 // another queue takes the rings of one that was deleted, or else of the one in which nothing has
 // happened for the longest time, if that is an hour or more. Without such a queue it has no
 // history of its own, and counts only in that of all queues, where what expires in it counts as a loss.

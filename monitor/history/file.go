@@ -36,10 +36,10 @@ const (
 )
 
 type savedSeries struct {
-	VHost, Name string
-	Active      int64
-	Rings       rings
-	Consumers   int // the most, not long ago
+	VHost, Name  string
+	Born, Active int64
+	Rings        rings
+	Consumers    int // the most, not long ago
 }
 
 // load reads the file, if there is one that can be used. It returns how the process before ended, as the end of a sentence: a killed one has
@@ -108,12 +108,12 @@ func (h *History) read(from io.Reader, now time.Time) error {
 			return err
 		}
 		if n > 0 {
-			s, want = h.addSeriesLocked(saved.VHost, saved.Name, head.Last), queueLengths
-			s.active = saved.Active
+			s, want = h.addSeriesLocked(saved.VHost, saved.Name, now.Unix()), queueLengths
+			s.born, s.active = saved.Born, saved.Active
 			s.consumers = consumers{most: saved.Consumers, fewer: now.Unix() + returnFor} // since is long ago
 		}
 		for level := range want {
-			if len(saved.Rings[level]) != want[level] {
+			if n := len(saved.Rings[level]); n < shortest[level] || n > want[level] {
 				return errors.New("it is of another version")
 			}
 		}
@@ -182,7 +182,7 @@ func (h *History) pack(to io.Writer) error {
 	}
 	for _, s := range all {
 		h.mu.Lock()
-		saved := savedSeries{VHost: s.vhost, Name: s.name, Active: s.active, Consumers: s.consumers.most}
+		saved := savedSeries{VHost: s.vhost, Name: s.name, Born: s.born, Active: s.active, Consumers: s.consumers.most}
 		for level := range s.rings {
 			saved.Rings[level] = slices.Clone(s.rings[level])
 		}

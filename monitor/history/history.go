@@ -15,8 +15,8 @@ const (
 	maxQueues = 1000
 	// idleBefore is how long nothing must have happened in a queue for another to take its rings.
 	idleBefore = time.Hour
-	// keep is how long a queue that is gone is remembered.
-	keep = 24 * time.Hour
+	// keep is how long a queue that is gone is remembered at most, and keepAtLeast how long at least: what was lost in the last hour counts.
+	keep, keepAtLeast = 24 * time.Hour, 2 * time.Hour
 	// maxSpread is the most seconds over which a late sample is spread.
 	maxSpread = 60
 )
@@ -160,7 +160,7 @@ func (h *History) sample(at time.Time) {
 	h.total.write(second, since, spread)
 	for _, s := range h.queues {
 		s.write(second, since, spread)
-		if s.seen != second && second-s.active > int64(keep.Seconds()) {
+		if s.gone(second) && second-s.active > s.kept() {
 			delete(h.queues, [2]string{s.vhost, s.name})
 		}
 	}
@@ -216,7 +216,7 @@ func (h *History) addSeriesLocked(vhost, name string, second int64) *series {
 			return nil
 		}
 	}
-	s := &series{vhost: vhost, name: name, seen: second, active: second, rings: newRings(queueLengths)}
+	s := &series{vhost: vhost, name: name, born: second, seen: second, active: second, rings: newRings(shortest)}
 	s.counting = !h.full // or its counts would cover a time in which it had no rings
 	h.queues[[2]string{vhost, name}] = s
 	return s

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -216,6 +217,62 @@ func TestMeantToExpire(t *testing.T) {
 	require.EqualValues(t, 240, again.ExpiredInAnHour()[[2]string{"/", "readings"}].Meant)
 }
 
+// TestRingsGrow: a ring that grows reads as one that has its full length from the start, whatever gaps it has.
+func TestRingsGrow(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		short, full := newRings(shortest), newRings(queueLengths)
+		last := start().Unix() + random.Int64N(600)
+		for range 300 {
+			if random.IntN(20) == 0 {
+				to := last + 1 + random.Int64N(1<<random.IntN(18))
+				short.skip(last+1, to)
+				full.skip(last+1, to)
+				last = to - 1
+			}
+			for range random.IntN(90) {
+				last++
+				p := Point{Known: random.IntN(9) > 0, Depth: random.Int64N(100), Published: 1}
+				short.write(last, &p)
+				full.write(last, &p)
+			}
+			for level, step := range steps {
+				from, to := last/step-int64(queueLengths[level])-1, (last+1)/step
+				require.Equal(t, full.read(level, from, to, last, nil), short.read(level, from, to, last, nil))
+			}
+		}
+	}
+}
+
+// TestDeletedQueues: a queue is remembered for as long as it existed, for two hours at least, and what a short one has lost counts for an hour.
+func TestDeletedQueues(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "history")
+	h, f := day(t, Options{File: file})
+	from := start().Add(-10 * time.Hour)
+	h.now = func() time.Time { return from }
+	f.queues = []Queue{{VHost: "/", Name: "short", Depth: 1}, {VHost: "/", Name: "long", Depth: 1}}
+	sampled(h, from, 60, func(int) {})
+	h.Expired([]deadline.Expiry{expiry("short", 0, deadline.Eager)})
+	size := 0
+	for _, ring := range h.queues[[2]string{"/", "short"}].rings {
+		size += 18 * len(ring)
+	}
+	require.Less(t, size, 1500)
+	f.queues = f.queues[1:]
+	h.sample(from.Add(time.Hour))
+	require.EqualValues(t, 1, h.ExpiredInAnHour()[[2]string{"/", "short"}].Expired)
+	h.sample(from.Add(5 * time.Hour))
+	require.False(t, h.Read(Request{VHost: "/", Queue: "short"}).Known)
+	f.queues = nil
+	h.sample(from.Add(9 * time.Hour))
+	require.NoError(t, h.write())
+	again, _ := day(t, Options{File: file})
+	require.Equal(t, h.queues[[2]string{"/", "long"}].rings, again.queues[[2]string{"/", "long"}].rings)
+	require.True(t, h.Read(Request{VHost: "/", Queue: "long"}).Known)
+	h.sample(from.Add(10*time.Hour + 5*time.Minute))
+	require.False(t, h.Read(Request{VHost: "/", Queue: "long"}).Known)
+}
+
 // TestLateSamplesAreSpread: a sample that comes late is not a peak, and after a long pause there is a gap.
 func TestLateSamplesAreSpread(t *testing.T) {
 	h, f := day(t, Options{})
@@ -298,7 +355,7 @@ func TestMemory(t *testing.T) {
 	before := inUse()
 	h, f := busyDay(t, maxQueues)
 	for range maxMarks + 10 {
-		h.add(Mark{Kind: AlertFired, Text: fmt.Sprintf("%0200d", 1)})
+		h.marks.add(Mark{Kind: AlertFired, Text: fmt.Sprintf("%0200d", 1)})
 	}
 	sampled(h, start(), 130, func(n int) { f.traffic(h, n) })
 	names := int64(maxQueues * 48) // those and the queues are the broker's
@@ -389,14 +446,14 @@ func TestMarks(t *testing.T) {
 	require.Equal(t, []string{"started Curfew 1.2 started", "alert late", "redis_lost Redis was lost", "alert_over Over: late", "redis_back Redis came back after 2 s"}, kinds[:5])
 	require.Len(t, kinds, 5+marksAtOnce+1)
 	require.Equal(t, "alert 22 more incidents", kinds[len(kinds)-1])
-	h.add(Mark{At: at.UnixMilli(), Kind: PolicyChanged, Text: "p", VHost: "other"})
+	h.marks.add(Mark{At: at.UnixMilli(), Kind: PolicyChanged, Text: "p", VHost: "other"})
 	h.sample(at)
 	for _, m := range h.Read(Request{VHost: "/", Queue: "r", Span: 24 * time.Hour}).Marks {
 		require.NotEqual(t, "q", m.Queue)
 		require.NotEqual(t, "other", m.VHost)
 	}
 	for range 2 * maxMarks {
-		h.add(Mark{Text: "x"})
+		h.marks.add(Mark{Text: "x"})
 	}
 	require.Len(t, h.marks.list, maxMarks)
 	require.Equal(t, PolicyChanged, h.marks.list[5+marksAtOnce+1].Kind, "what is rare is kept")
@@ -406,7 +463,7 @@ func TestMarks(t *testing.T) {
 func TestChanges(t *testing.T) {
 	h, _ := day(t, Options{Version: "1.2"})
 	at := h.now()
-	h.add(Mark{At: at.Add(-2 * time.Hour).UnixMilli(), Kind: PolicyChanged, Text: "old"})
+	h.marks.add(Mark{At: at.Add(-2 * time.Hour).UnixMilli(), Kind: PolicyChanged, Text: "old"})
 	h.watch(State{Schedule: "up", Firing: []Alert{{Key: "a", Text: "late", Since: at}}}, at)
 	h.watch(State{Schedule: "down"}, at.Add(-4*time.Minute))
 	h.watch(State{Schedule: "up"}, at)
@@ -420,8 +477,8 @@ func TestChanges(t *testing.T) {
 	require.Equal(t, "old", h.Changes(3*time.Hour, 9, nil)[4].Text)
 
 	// What is about the queues of incidents is among them, however much came after it.
-	h.add(Mark{At: at.Add(-90 * time.Minute).UnixMilli(), Kind: ConsumersGone, VHost: "/", Queue: "orders", Text: "orders has lost"})
-	h.add(Mark{At: at.Add(-80 * time.Minute).UnixMilli(), Kind: ConsumersGone, VHost: "/", Named: []string{"a", "b"}, Text: "a, b have lost"})
+	h.marks.add(Mark{At: at.Add(-90 * time.Minute).UnixMilli(), Kind: ConsumersGone, VHost: "/", Queue: "orders", Text: "orders has lost"})
+	h.marks.add(Mark{At: at.Add(-80 * time.Minute).UnixMilli(), Kind: ConsumersGone, VHost: "/", Named: []string{"a", "b"}, Text: "a, b have lost"})
 	texts = nil
 	for _, m := range h.Changes(3*time.Hour, 4, [][2]string{{"/", "orders"}, {"other", "a"}, {"/", "b"}}) {
 		texts = append(texts, m.Text)
@@ -627,7 +684,7 @@ func TestRestart(t *testing.T) {
 	f.queues = []Queue{{VHost: "/", Name: "q", Depth: 5, Published: 9}}
 	from := start()
 	sampled(h, from, 120, func(int) {})
-	h.add(Mark{At: from.UnixMilli(), Kind: PolicyChanged, Text: "policy"})
+	h.marks.add(Mark{At: from.UnixMilli(), Kind: PolicyChanged, Text: "policy"})
 	h.save()
 
 	again, f := day(t, Options{File: file, Version: "2"})

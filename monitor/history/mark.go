@@ -152,10 +152,6 @@ func (m *Mark) page() string {
 // AddNow adds a mark for something that has just happened.
 func (h *History) AddNow(one Mark) {
 	one.At = h.now().UnixMilli()
-	h.add(one)
-}
-
-func (h *History) add(one Mark) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.marks.add(one)

@@ -6,12 +6,15 @@ var steps = [...]int64{1, 10, 60}
 // lengths are how many records the rings have. The first must be long enough for the second's step, and so on.
 type lengths [len(steps)]int
 
+// A queue's rings begin with the shortest lengths.
 var (
+	shortest     = lengths{10, 6, 2}
 	queueLengths = lengths{60, 90, 24 * 60}
 	totalLengths = lengths{15 * 60, 6 * 60, 24 * 60}
 )
 
-// rings are the rings of a queue, or of all. Interval n of a ring, counted from 1970, is at n modulo its length.
+// rings are the rings of a queue, or of all. Interval n of a ring, counted from 1970, is at n modulo its length. Each ring of a queue doubles, up to
+// its length in queueLengths, before it would overwrite an interval that is known.
 type rings [len(steps)][]record
 
 func newRings(l lengths) (r rings) {
@@ -23,15 +26,28 @@ func newRings(l lengths) (r rings) {
 
 func (r *rings) record(level int, n int64) *record { return &r[level][n%int64(len(r[level]))] }
 
+// put writes an interval. Those of a ring are written in order, without gaps.
+func (r *rings) put(level int, n int64, one record) {
+	*r.record(level, n) = one
+	was := r[level]
+	if len(was) >= queueLengths[level] || *r.record(level, n+1) == (record{}) {
+		return
+	}
+	r[level] = make([]record, min(2*len(was), queueLengths[level]))
+	for i := range int64(len(was)) {
+		*r.record(level, n-i) = was[(n-i)%int64(len(was))]
+	}
+}
+
 // write adds a second, and what it completes. Seconds are written in order, without gaps.
 func (r *rings) write(second int64, p *Point) {
-	*r.record(0, second) = recordOf(p)
+	r.put(0, second, recordOf(p))
 	for level := 1; level < len(steps); level++ {
 		if (second+1)%steps[level] != 0 {
 			return
 		}
 		sum := r.sum(level, second/steps[level])
-		*r.record(level, second/steps[level]) = recordOf(&sum)
+		r.put(level, second/steps[level], recordOf(&sum))
 	}
 }
 
@@ -52,8 +68,12 @@ func (r *rings) skip(from, to int64) {
 		r.write(from, &Point{})
 	}
 	for level, step := range steps {
-		for n := max(from/step, to/step-int64(len(r[level]))); n < to/step; n++ {
-			*r.record(level, n) = record{}
+		if to/step-from/step >= int64(max(len(r[level]), queueLengths[level])) {
+			clear(r[level])
+			continue
+		}
+		for n := from / step; n < to/step; n++ {
+			r.put(level, n, record{})
 		}
 	}
 }
