@@ -45,9 +45,9 @@ func (a *aggregator) add(x *deadline.Expiry) {
 	a.run.Add(due, lateness)
 	if x.Counts() {
 		a.lateness.add(lateness)
-		if x.Late() {
-			a.late.Add(due, lateness)
-		}
+	}
+	if x.Late() || x.Observed && lateness > deadline.LateAfter {
+		a.late.Add(due, lateness)
 	}
 }
 
@@ -70,7 +70,7 @@ func (a *aggregator) flush() {
 	a.counters.fired.WithLabelValues(vhost, queue, action, x.Path.String()).Add(float64(a.run.Count))
 	a.counters.recent.add(RecentExpiry{
 		At: began.UnixMilli(), VHost: x.VHost, Queue: x.Queue, Action: action, Path: x.Path.String(),
-		Count: a.run.Count, WorstMillis: a.run.WorstMillis, Late: a.late.Count > 0,
+		Count: a.run.Count, WorstMillis: a.run.WorstMillis, Late: a.late.Count > 0 && !x.Observed,
 	})
 	event := incident.Event{
 		Kind:   incident.Expired,
@@ -87,12 +87,16 @@ func (a *aggregator) flush() {
 	}
 	if a.late.Count > 0 {
 		reason := failLate
-		if x.Path == deadline.Stalled {
+		switch {
+		case x.Observed:
+			reason = failRabbitMQ
+		case x.Path == deadline.Stalled:
 			reason = failStalled
 		}
 		a.counters.failed.WithLabelValues(vhost, queue, reason).Add(float64(a.late.Count))
-		event.Kind, event.Stats = incident.ExpiredLate, a.late
-		a.record(event)
+		if event.Kind, event.Stats = incident.ExpiredLate, a.late; !x.Observed {
+			a.record(event)
+		}
 	}
 	a.run, a.late = incident.Stats{}, incident.Stats{}
 }

@@ -23,9 +23,10 @@ const (
 
 // Why a deadline failed: its message expired too late, or its dead letter had nowhere to go.
 const (
-	failLate    = "late"    // for a reason not listed below
-	failStalled = "stalled" // late because the schedule was up and did not fire
-	failParked  = "parked"  // the dead letter had nowhere to go
+	failLate     = "late"     // for a reason not listed below
+	failStalled  = "stalled"  // late because the schedule was up and did not fire
+	failRabbitMQ = "rabbitmq" // late, in a queue of RabbitMQ that is only observed
+	failParked   = "parked"   // the dead letter had nowhere to go
 )
 
 // counters holds the counters of all queues. Safe for concurrent use.

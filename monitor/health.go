@@ -10,6 +10,8 @@ const (
 	ScheduleEmbedded ScheduleState = "embedded"
 	// ScheduleOfPrimary: the primary has a schedule of its own, and fires.
 	ScheduleOfPrimary ScheduleState = "primary"
+	// ScheduleNone: the primary expires messages by itself, and nothing is kept.
+	ScheduleNone ScheduleState = "none"
 	// ScheduleUp: Redis.
 	ScheduleUp ScheduleState = "up"
 	// ScheduleRebuilding: the index, while Redis is brought up to date.
@@ -25,6 +27,8 @@ func (s ScheduleState) Says() (which, then string, well bool) {
 		return "Redis", ", fires on time", true
 	case ScheduleOfPrimary:
 		return "in the keepers of the queues", ", fires on time", true
+	case ScheduleNone:
+		return "RabbitMQ's own", "; Curfew observes, and keeps no queue", true
 	case ScheduleEmbedded:
 		return "in Curfew itself", ", fires on time", true
 	case ScheduleRebuilding:

@@ -21,7 +21,7 @@ func newMetrics(m *Monitor) *metrics {
 		fired: reg.NewCounterVec(prometheus.CounterOpts{Name: "curfew_deadlines_fired_total",
 			Help: "Messages that expired unconsumed, by what became of them (action) and how the expiry came about (path)."}, []string{"vhost", "queue", "action", "path"}),
 		failed: reg.NewCounterVec(prometheus.CounterOpts{Name: "curfew_deadlines_failed_total",
-			Help: "Messages that expired late (reason late; stalled: because the schedule in Redis did not fire), or with nowhere to go (reason parked)."}, []string{"vhost", "queue", "reason"}),
+			Help: "Messages that expired late (reason late; stalled: because the schedule in Redis did not fire; rabbitmq: in a queue that is only observed), or with nowhere to go (reason parked)."}, []string{"vhost", "queue", "reason"}),
 		restarts: reg.NewCounterVec(prometheus.CounterOpts{Name: "curfew_loop_restarts_total",
 			Help: "Loops of the monitor that ended and were started again."}, []string{"loop"}),
 	}

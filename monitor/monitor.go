@@ -49,6 +49,8 @@ type Pending interface {
 type Options struct {
 	Source  Source
 	Pending Pending
+	// Keeps reports whether anything fires deadlines; nil: it does.
+	Keeps func() bool
 	// Meant reports whether an expiry in a queue is no loss; nil: each is one.
 	Meant func(vhost, queue string) bool
 	// Restarted is called when a loop has ended and was started again; nil: nobody needs to know.
@@ -67,6 +69,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Meant == nil {
 		o.Meant = func(string, string) bool { return false }
+	}
+	if o.Keeps == nil {
+		o.Keeps = func() bool { return true }
 	}
 	if o.Restarted == nil {
 		o.Restarted = func() {}
@@ -132,6 +137,9 @@ func (m *Monitor) Run(ctx context.Context) error {
 func (m *Monitor) Health() Health {
 	pending, nextAt := m.options.Pending.Waiting()
 	h := Health{Schedule: ScheduleOfPrimary, Since: m.started, Pending: pending, LastTick: time.Now(), Restarts: m.restarts.Load()}
+	if !m.options.Keeps() {
+		h.Schedule = ScheduleNone
+	}
 	if nextAt != 0 {
 		h.Lag = max(m.options.Source.Now().Sub(nextAt), 0)
 	}

@@ -80,6 +80,8 @@ type Expiry struct {
 	// Intended: the message was in its queue so that it would expire, as a delay or a retry.
 	// It is counted, but not as missed; it may be late like any other.
 	Intended bool
+	// Observed: a RabbitMQ expired it by itself, in a queue that Curfew only observes.
+	Observed bool
 
 	// Reason is why a message that did not expire left its queue, as in x-death: "rejected",
 	// "maxlen" or "delivery_limit". It is empty for an expiry.
@@ -97,8 +99,10 @@ type Expiry struct {
 // LateAfter is the lateness above which an expired message is late, if its lateness counts.
 const LateAfter = time.Second
 
-// Counts reports whether the lateness is Curfew's: no consumer returned the message after its deadline, and no user made it expire.
-func (e *Expiry) Counts() bool { return e.Path != Requeued && e.Path != Manual && e.Path != Scheduled }
+// Counts reports whether the lateness is Curfew's: no consumer returned the message after its deadline, no user made it expire, and no RabbitMQ did by itself.
+func (e *Expiry) Counts() bool {
+	return e.Path != Requeued && e.Path != Manual && e.Path != Scheduled && !e.Observed
+}
 
 // Late reports whether the message is late. Status, pages, history, alerts and metrics count these.
 func (e *Expiry) Late() bool { return e.Counts() && e.Lateness() > LateAfter }

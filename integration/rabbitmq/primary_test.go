@@ -16,6 +16,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"curfew/integration/testenv"
+	"curfew/monitor/incident"
 	"curfew/monitor/rabbitmq"
 )
 
@@ -237,9 +238,51 @@ func TestServeWithRabbitMQ(t *testing.T) {
 		}
 		return r.get("forecasts", &all) && len(all) == 1 && all[0].Queue == "seen" && all[0].AtRisk >= 1
 	})
+	began := time.Now()
+	overdue := func() (found incident.Incident) {
+		var all struct{ Incidents []incident.Incident }
+		r.get("incidents", &all)
+		for _, one := range all.Incidents {
+			if one.Condition == "rabbitmq_overdue" {
+				found = one
+			}
+		}
+		return found
+	}
+	eventually(t, answerLimit, "the incident", func() bool { return overdue().ID != "" })
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("the incident began after %v", took)
+	}
+	told := overdue()
+	if text := "RabbitMQ leaves messages past their deadlines: seen (vhost " + vhost + "): 1 message left, the first was due "; !strings.HasPrefix(told.Summary, text) || told.Level != incident.Warning {
+		t.Errorf("%s: %s", told.Level, told.Summary)
+	}
+	if n := r.metric("curfew_rabbitmq_overdue_messages"); n != 1 {
+		t.Errorf("%v messages are overdue by the metric", n)
+	}
+	curfew := func(words ...string) string {
+		return run(t, nil, "", append(words, "--url", "http://"+r.api, "--password-file", passwordFile(t))...)
+	}
+	if out := curfew(strings.Fields(told.Command)[1:]...); !strings.Contains(out, "1 (1 still there)") {
+		t.Errorf("%s:\n%s", told.Command, out)
+	}
+	if out := curfew("status"); !strings.Contains(out, "degraded") || !strings.Contains(out, "late 0") {
+		t.Errorf("curfew status:\n%s", out)
+	}
 	_, err = q.ch.QueuePurge("seen", false)
 	check(t, err)
 	eventually(t, answerLimit, "its expiry on the stream", func() bool { return r.metric("curfew_deadlines_fired_total") == 61 })
+	eventually(t, answerLimit, "the end of the incident", func() bool { return overdue().ID == "" })
+	if r.metric(`curfew_deadlines_failed_total{queue="seen",reason="rabbitmq",vhost="`+vhost+`"}`) != 1 {
+		t.Error("the metric does not say that RabbitMQ was late")
+	}
+	var after struct{ Incidents []incident.Incident }
+	eventually(t, answerLimit, "what else is wrong", func() bool { return r.get("incidents", &after) })
+	for _, one := range after.Incidents {
+		if one.Condition == "deadline_fired_late" || one.Command != "curfew rabbitmq status" {
+			t.Errorf("%s: %s", one.Summary, one.Command)
+		}
+	}
 
 	// A policy that forbids keeping.
 	n.api(t, http.MethodPut, "policies/"+vhost+"/limit", map[string]any{"pattern": "^keep-one$", "definition": map[string]any{"max-length": 1000}, "apply-to": "queues"}, nil)

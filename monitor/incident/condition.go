@@ -94,6 +94,8 @@ type Finding struct {
 	Text      string    // what is wrong, without the queue
 	Action    string    // what became of the messages
 	Do        string    // what to do; "": as always (Condition.Do)
+	Command   string    // that shows more, likewise
+	Page      string    // likewise
 	FirstAt   int64     // the first deadline, Unix ms; 0: none
 	Late      time.Duration
 
@@ -263,6 +265,11 @@ var Conditions = []*Condition{
 		Do: "Read the reason. RabbitMQ expires their messages only at the head of the queue.", Command: "curfew rabbitmq status", Page: "/rabbitmq",
 	},
 	{
+		Name: "rabbitmq_overdue", Level: Warning, What: "RabbitMQ leaves messages past their deadlines", Was: "RabbitMQ left messages past their deadlines", Whom: "queues that are observed", Begins: 2 * time.Second, Returns: clientsReturn, Ends: 2 * time.Second, PerCause: true, see: seeOverdue,
+		Do:      "RabbitMQ expires a message only at the head of its queue. Have Curfew keep the queue: `curfew rabbitmq plan` says whether and how (docs/beside-rabbitmq.md).",
+		Command: "curfew rabbitmq status", Page: "/rabbitmq",
+	},
+	{
 		Name: "rabbitmq_degraded", Level: Warning, Unwatched: true, What: "some deadlines in RabbitMQ are not watched", Was: "some deadlines in RabbitMQ were not watched", Whom: "queues of a RabbitMQ", Begins: 5 * time.Second, Returns: clientsReturn,
 		see: func(s *State) []Finding { return one(len(s.RabbitMQ) > 0, "%s", strings.Join(s.RabbitMQ, "; ")) },
 		Do:  "Make sure that RabbitMQ and its management API can be reached by the user in CURFEW_PRIMARY_URL.", Command: "curfew rabbitmq status", Page: "/rabbitmq",
@@ -328,8 +335,15 @@ func Evaluate(s *State) map[*Condition][]Finding {
 	s.expires = s.expiring()
 	found := make(map[*Condition][]Finding)
 	for _, c := range Conditions {
-		if list := c.see(s); len(list) > 0 {
-			found[c] = list
+		list := c.see(s)
+		if len(list) == 0 {
+			continue
+		}
+		found[c] = list
+		if family := strings.Fields(c.Command)[1]; slices.Contains(s.Lacks, family) {
+			for i := range list {
+				list[i].Command, list[i].Page = "curfew rabbitmq status", "/rabbitmq"
+			}
 		}
 	}
 	return found

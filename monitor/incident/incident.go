@@ -210,8 +210,9 @@ func (i *incident) show(list []Finding, toll, lost int64) {
 	if worst.keeping != nil {
 		s.Do = strings.TrimSpace(s.Do + " " + worst.keeping())
 	}
-	s.Command, s.Page = fill(i.of.Command, worst.QueueName, deadline.Shell), fill(i.of.Page, worst.QueueName, url.QueryEscape)
-	if command, is := strings.CutSuffix(i.of.Command, " {queue} --vhost {vhost}"); is && worst.Name != "" {
+	more := cmp.Or(worst.Command, i.of.Command)
+	s.Command, s.Page = fill(more, worst.QueueName, deadline.Shell), fill(cmp.Or(worst.Page, i.of.Page), worst.QueueName, url.QueryEscape)
+	if command, is := strings.CutSuffix(more, " {queue} --vhost {vhost}"); is && worst.Name != "" {
 		s.Command = deadline.Command(command, []string{worst.Name}, "--vhost", worst.VHost)
 	}
 }

@@ -113,6 +113,8 @@ func TestConditions(t *testing.T) {
 		{"file_descriptors_low", "95 % are in use", State{OpenFiles: 0.95}},
 		{"audit_incomplete", "7 records", State{Rising: map[string]int{"audit_incomplete": 7}}},
 		{"queue_not_kept", "403", State{NotKept: []NotKept{{orders, "403"}}}},
+		{"rabbitmq_overdue", "2 messages left, the first was due 11 s ago", State{Overdue: []PastDeadline{{QueueName: orders, Count: 2, FirstDeadlineAt: now.Add(-11 * time.Second).UnixMilli()}}}},
+		{"", "", State{Overdue: []PastDeadline{{QueueName: orders, Count: 2, FirstDeadlineAt: now.Add(-deadline.LateAfter).UnixMilli()}}}},
 		{"rabbitmq_degraded", "not been looked at", State{RabbitMQ: []string{"its queues have not been looked at"}}},
 		{"alert_sink_failing", "hook has been failing for 1 min: refused", State{Sinks: sinks(time.Minute)}},
 		{"", "", State{Sinks: sinks(50 * time.Second)}},
@@ -149,6 +151,19 @@ func TestTheClientThatLeftFails(t *testing.T) {
 	found := Evaluate(&s)[ConditionOf("deadline_missed")][0]
 	require.Equal(t, "3,000 messages at risk: nobody consumes, the first expires now; worker-1 (user ann, h) left 2 s ago, and fails: worker-2, 7 times in 1 min: no queue", found.Text)
 	require.Equal(t, "declare it", found.Do)
+}
+
+// TestCommandsThatAreLacking: where there is no broker of Curfew's own, an incident names a command and a page that are there.
+func TestCommandsThatAreLacking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		s.set(func(now *State) { now.Lacks = []string{"queue", "audit"} })
+		s.Record(missed("orders", 2))
+		pass(5 * time.Second)
+		require.Len(t, s.List(), 1)
+		require.Equal(t, "deadline_missed", s.List()[0].Condition)
+		require.Equal(t, "curfew rabbitmq status /rabbitmq", s.List()[0].Command+" "+s.List()[0].Page)
+	})
 }
 
 // TestManyHoldOneQueue: of the clients that hold messages of a queue, the one is named that holds most past their deadlines, for as long as it does, and the

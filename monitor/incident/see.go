@@ -390,6 +390,18 @@ func seeStarved(s *State) []Finding {
 	return list
 }
 
+// seeOverdue leaves out what is not late yet: a message may be about to leave.
+func seeOverdue(s *State) (list []Finding) {
+	for _, q := range s.Overdue {
+		n, late := int64(q.Count), s.Now.Sub(time.UnixMilli(q.FirstDeadlineAt))
+		if late > deadline.LateAfter {
+			text := fmt.Sprintf("%s left, the first was due %s ago", printable.Plural(n, "message"), printable.Span(late.Truncate(time.Second)))
+			list = append(list, Finding{QueueName: q.QueueName, Cause: q.VHost, Count: n, Toll: n, FirstAt: q.FirstDeadlineAt, Late: late, Text: text})
+		}
+	}
+	return list
+}
+
 func seeNotKept(s *State) (list []Finding) {
 	for _, q := range s.NotKept {
 		list = append(list, Finding{QueueName: q.QueueName, Cause: q.VHost, Count: 1, Text: printable.Plainly(q.Reason)})

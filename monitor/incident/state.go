@@ -59,7 +59,9 @@ type State struct {
 
 	// Beside a RabbitMQ.
 	NotKept  []NotKept
-	RabbitMQ []string // what else is wrong
+	Overdue  []PastDeadline // in queues that are only observed: RabbitMQ has not expired them, and nobody holds them
+	RabbitMQ []string       // what else is wrong
+	Lacks    []string       // the families of commands that need a broker of Curfew's own, such as queue
 
 	// Telling.
 	Sinks     []SinkStatus

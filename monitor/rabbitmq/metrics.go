@@ -2,6 +2,7 @@ package rabbitmq
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ const (
 var (
 	queuesDesc  = prometheus.NewDesc("curfew_rabbitmq_queues", "Watched queues by mode and state. A kept queue counts on the Curfew that has its lease.", []string{"mode", "state"}, nil)
 	notKeptDesc = prometheus.NewDesc("curfew_rabbitmq_queue_not_kept", "1 for a queue that a rule wants kept, and that is refused, has not been kept for 10 s, or has messages that nobody can take (stranded).", []string{"vhost", "queue", "reason"}, nil)
+	overdueDesc = prometheus.NewDesc("curfew_rabbitmq_overdue_messages", "Messages of an observed queue that have missed their deadlines and still wait. Only where the observer runs.", []string{"vhost", "queue"}, nil)
 	heldDesc    = prometheus.NewDesc("curfew_rabbitmq_held_messages", "Messages that the keeper of a queue holds.", []string{"vhost", "queue"}, nil)
 	bytesDesc   = prometheus.NewDesc("curfew_rabbitmq_held_bytes", "Bodies of the messages that the keeper of a queue holds. RabbitMQ has them.", []string{"vhost", "queue"}, nil)
 	intendDesc  = prometheus.NewDesc("curfew_rabbitmq_expiry_intended", "1 for a queue that a rule wants kept because its messages are meant to expire: an expiry is not a miss. On every Curfew.", []string{"vhost", "queue"}, nil)
@@ -78,7 +80,7 @@ func (c *counters) forget(gone func(queue string) bool) {
 
 // Describe implements prometheus.Collector.
 func (p *Primary) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{queuesDesc, notKeptDesc, heldDesc, bytesDesc, intendDesc, leasesDesc, redisDesc, ageDesc, lagDesc} {
+	for _, d := range []*prometheus.Desc{queuesDesc, notKeptDesc, overdueDesc, heldDesc, bytesDesc, intendDesc, leasesDesc, redisDesc, ageDesc, lagDesc} {
 		out <- d
 	}
 	p.counts.releases.Describe(out)
@@ -118,47 +120,45 @@ func (p *Primary) Collect(out chan<- prometheus.Metric) {
 	p.counts.late.Collect(out)
 }
 
+// series is one of a metric, by its labels in order.
+type series struct {
+	of     *prometheus.Desc
+	labels [3]string // empty: no more
+}
+
 // collectQueues collects the metrics that come from the status of the queues.
 func (p *Primary) collectQueues(gauge func(d *prometheus.Desc, value float64, labels ...string)) {
 	s := p.Status()
 	o, _ := p.observing.now()
 	observes := o != nil // only one Curfew does, and counts the queues that nobody keeps
-	states := map[[2]string]int{}
-	held, bytes, leases := map[string]int{}, map[string]int64{}, 0
-	notKept := map[[2]string]bool{}
-	intended := map[string]bool{}
+	values := map[series]float64{{of: leasesDesc}: 0}
 	for i := range s.Queues {
 		q := &s.Queues[i]
+		its := func(d *prometheus.Desc, more string) series {
+			return series{d, [3]string{s.VHost, p.counts.label(q.Queue), more}}
+		}
 		if q.Here {
-			leases++
-			label := p.counts.label(q.Queue)
-			held[label] += q.Held
-			bytes[label] += q.HeldBytes
+			values[series{of: leasesDesc}]++
+			values[its(heldDesc, "")] += float64(q.Held)
+			values[its(bytesDesc, "")] += float64(q.HeldBytes)
 		}
 		if q.Here || !q.running && observes {
-			states[[2]string{q.Mode, q.State}]++
+			values[series{queuesDesc, [3]string{q.Mode, q.State}}]++
+		}
+		if observes && q.Observed != nil && q.Observed.Overdue > 0 {
+			values[its(overdueDesc, "")] += float64(q.Observed.Overdue)
 		}
 		if rule, _ := p.rule(q.Queue); rule.ExpiryIntended() {
-			intended[p.counts.label(q.Queue)] = true
+			values[its(intendDesc, "")] = 1
 		}
 		if q.Code != "" {
-			notKept[[2]string{p.counts.label(q.Queue), q.Code}] = true
+			values[its(notKeptDesc, q.Code)] = 1
 		}
 	}
-	for key, n := range states {
-		gauge(queuesDesc, float64(n), key[0], key[1])
+	for key, value := range values {
+		n := slices.IndexFunc(append(key.labels[:], ""), func(label string) bool { return label == "" })
+		gauge(key.of, value, key.labels[:n]...)
 	}
-	for label, n := range held {
-		gauge(heldDesc, float64(n), s.VHost, label)
-		gauge(bytesDesc, float64(bytes[label]), s.VHost, label)
-	}
-	for key := range notKept {
-		gauge(notKeptDesc, 1, s.VHost, key[0], key[1])
-	}
-	for label := range intended {
-		gauge(intendDesc, 1, s.VHost, label)
-	}
-	gauge(leasesDesc, float64(leases))
 }
 
 // newLateness returns a histogram of how late messages were given back: with the buckets of the monitor's, and finer ones below 100 ms.

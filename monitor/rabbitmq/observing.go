@@ -202,6 +202,20 @@ func (w *watch) statesLocked() map[string]*observe.State {
 	return all
 }
 
+// Overdue returns the queues that this Curfew observes and that have messages past their deadlines.
+func (p *Primary) Overdue() (list []observe.State) {
+	o, _ := p.observing.now()
+	if o == nil {
+		return nil
+	}
+	for _, s := range o.States() {
+		if s.Overdue > 0 {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
 // now returns the present observer, and what to add to the numbers of its queues.
 func (w *watch) now() (observer, uint64) {
 	w.p.mu.Lock()

@@ -228,6 +228,9 @@ func (p *Primary) PendingBefore(until []deadline.Instant, out []int64) []int64 {
 	return append(out, sum...)
 }
 
+// Keeps reports whether a keeper runs here, or waits for its lease.
+func (p *Primary) Keeps() bool { return len(p.keepers()) > 0 }
+
 // keepers returns those that run.
 func (p *Primary) keepers() (list []queueKeeper) {
 	p.mu.Lock()

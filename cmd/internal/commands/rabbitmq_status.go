@@ -18,7 +18,7 @@ import (
 const rabbitmqStatusHelp = `Print what a running Curfew does with the queues of its RabbitMQ.
 
 STATE is what the keeper of a queue does (keeping, standing_aside, ...), refused, exact or not_worth if the queue is not to be
-kept, or observed. For queues of another Curfew it is what that Curfew last reported. LATE is how late Curfew gave kept messages to RabbitMQ to expire or forward, in ms: upper bounds for the median and for 99 in 100. What RabbitMQ takes for that is not in it.`
+kept, or observed. For queues of another Curfew it is what that Curfew last reported. LATE is how late Curfew gave kept messages to RabbitMQ to expire or forward: upper bounds for the median and for 99 in 100. What RabbitMQ takes for that is not in it.`
 
 func rabbitmqStatusCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -64,7 +64,7 @@ func rabbitmqRow(q *rabbitmq.Queue) []string {
 			missed = "-"
 		}
 		if o.Overdue > 0 {
-			missed += fmt.Sprintf(" (%d are still there)", o.Overdue)
+			missed += fmt.Sprintf(" (%d still there)", o.Overdue)
 		}
 	}
 	return []string{q.Queue, cli.OrDash(q.Type), q.Mode, q.State, cli.OrDash(q.Keeper), held, due, lateness, missed, cli.OrDash(why)}
@@ -75,7 +75,7 @@ func millisBelow(bound *float64) string {
 	if bound == nil {
 		return "more"
 	}
-	return strconv.FormatFloat(*bound, 'f', -1, 64)
+	return strconv.FormatFloat(*bound, 'f', -1, 64) + " ms"
 }
 
 // printAround prints what is not about a single queue.

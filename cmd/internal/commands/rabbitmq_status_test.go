@@ -60,15 +60,15 @@ func TestRabbitMQRow(t *testing.T) {
 		want []string
 	}{
 		{rabbitmq.Queue{Queue: "a", Type: "quorum", Mode: "keep", State: "keeping", Reason: "no other consumer", Keeper: "one", Here: true, Held: 3, P50: &five, P99: &ten},
-			[]string{"a", "quorum", "keep", "keeping", "one", "3", "-", "<= 5 / 10", "-", "no other consumer"}},
+			[]string{"a", "quorum", "keep", "keeping", "one", "3", "-", "<= 5 ms / 10 ms", "-", "no other consumer"}},
 		{rabbitmq.Queue{Queue: "far", Mode: "keep", State: "keeping", Keeper: "two", Reported: true, Held: 4},
 			[]string{"far", "-", "keep", "keeping", "two", "4", "-", "-", "-", "-"}},
 		{rabbitmq.Queue{Queue: "silent", Mode: "keep", State: "observing", Keeper: "two"},
 			[]string{"silent", "-", "keep", "observing", "two", "-", "-", "-", "-", "-"}},
 		{rabbitmq.Queue{Queue: "b", Mode: "keep", State: "refused", Reason: "No.", Instead: "Do this.", P50: &five},
-			[]string{"b", "-", "keep", "refused", "-", "-", "-", "<= 5 / more", "-", "No. Do this."}},
+			[]string{"b", "-", "keep", "refused", "-", "-", "-", "<= 5 ms / more", "-", "No. Do this."}},
 		{rabbitmq.Queue{Queue: "c", Mode: "observe", State: "observed", Observed: &observe.State{Tapped: true, Overdue: 2, Counts: observe.Counts{Missed: 7}}},
-			[]string{"c", "-", "observe", "observed", "-", "-", "-", "-", "7 (2 are still there)", "-"}},
+			[]string{"c", "-", "observe", "observed", "-", "-", "-", "-", "7 (2 still there)", "-"}},
 		{rabbitmq.Queue{Queue: "d", Mode: "observe", State: "observed", Observed: &observe.State{}},
 			[]string{"d", "-", "observe", "observed", "-", "-", "-", "-", "-", "-"}},
 	} {

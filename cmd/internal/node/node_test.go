@@ -41,7 +41,8 @@ func TestNoBrokerWithRabbitMQ(t *testing.T) {
 	require.NotNil(t, n.monitor)
 	s := n.status(newOpsEndpoints(n.metrics))
 	assert.Contains(t, s.Primary, "amqp://ann@")
-	assert.Equal(t, "primary", s.Schedule)
+	assert.Equal(t, "none", s.Schedule)
+	assert.Equal(t, "RabbitMQ's own; Curfew observes, and keeps no queue", s.Fires)
 	assert.Empty(t, n.stalled())
 
 	_, err = nodeOfRabbitMQ(t, "CURFEW_WATCH=/does/not/exist")

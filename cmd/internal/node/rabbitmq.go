@@ -67,7 +67,7 @@ func (b *rabbitmqPrimary) open() (err error) {
 // openMonitor implements primary. RabbitMQ and the keepers fire: the monitor only reports.
 func (b *rabbitmqPrimary) openMonitor() (watcher, error) {
 	return monitor.New(monitor.Options{
-		Source: b.rabbitmq, Pending: b.rabbitmq, Record: b.n.incidents.Record, Log: b.n.log, Registerer: b.n.metrics,
+		Source: b.rabbitmq, Pending: b.rabbitmq, Keeps: b.rabbitmq.Keeps, Record: b.n.incidents.Record, Log: b.n.log, Registerer: b.n.metrics,
 	})
 }
 
@@ -131,6 +131,10 @@ func (*rabbitmqPrimary) nowMillis() int64 { return time.Now().UnixMilli() }
 
 // look implements primary: what is wrong with the RabbitMQ, and with queues there.
 func (b *rabbitmqPrimary) look(s *incident.State) {
+	s.Lacks = []string{"connections", "consumers", "dlq", "policy", "queue"}
+	if b.n.audit == nil {
+		s.Lacks = append(s.Lacks, "audit")
+	}
 	if time.Since(b.n.openedAt) <= startGrace {
 		return
 	}
@@ -140,6 +144,9 @@ func (b *rabbitmqPrimary) look(s *incident.State) {
 		} else {
 			s.NotKept = append(s.NotKept, incident.NotKept{QueueName: incident.QueueName{VHost: b.vhost, Name: c.Affected}, Reason: c.Reason})
 		}
+	}
+	for _, q := range b.rabbitmq.Overdue() {
+		s.Overdue = append(s.Overdue, incident.PastDeadline{QueueName: incident.QueueName{VHost: q.VHost, Name: q.Queue}, Count: q.Overdue, FirstDeadlineAt: q.OverdueSince})
 	}
 }
 

@@ -31,7 +31,7 @@ type Status struct {
 	Monitor      bool       `json:"monitor"`                 // false: messages expire only when a delivery meets them
 	TTLOff       bool       `json:"ttl_off,omitempty"`       // no message expires (CURFEW_TTL=off)
 	Clock        *time.Time `json:"clock,omitempty"`         // what a manual clock shows, which stands until it is moved
-	Schedule     string     `json:"schedule,omitempty"`      // what fires: embedded, primary (RabbitMQ), or the state of the schedule in Redis: up, rebuilding or down
+	Schedule     string     `json:"schedule,omitempty"`      // what fires: embedded, primary (keepers of queues in RabbitMQ), none (no queue there is kept), or the state of the schedule in Redis: up, rebuilding or down
 	Fires        string     `json:"fires,omitempty"`         // the same in words
 	Pending      int64      `json:"pending"`                 // deadlines that wait
 	Next         *time.Time `json:"next"`                    // the next deadline, not counting those that have passed; null: none
@@ -176,7 +176,9 @@ func (s *Status) measure(metrics prometheus.Gatherer) {
 			}
 			switch family.GetName() {
 			case "curfew_deadlines_failed_total":
-				if !slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == "reason" && l.GetValue() == "parked" }) {
+				if slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool {
+					return l.GetName() == "reason" && (l.GetValue() == "late" || l.GetValue() == "stalled")
+				}) {
 					s.Late += uint64(value)
 				}
 			case "curfew_deadlines_held":

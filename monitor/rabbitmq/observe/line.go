@@ -195,21 +195,6 @@ func (l *line) served() uint64 {
 	return l.left - l.counts.Expired
 }
 
-// withOthers adds the messages without a known deadline to a sample, in order.
-func withOthers(known []deadline.Sample, step, ready int) []deadline.Sample {
-	all := make([]deadline.Sample, 0, ready/step+1)
-	next := 0
-	for ahead := 0; ahead < ready; ahead += step {
-		s := deadline.Sample{Ahead: ahead}
-		for next < len(known) && known[next].Ahead <= ahead {
-			s = known[next]
-			next++
-		}
-		all = append(all, s)
-	}
-	return all
-}
-
 // byDeadline is a heap (container/heap).
 type byDeadline []waiting
 

@@ -233,3 +233,18 @@ func BenchmarkOverdue(b *testing.B) {
 		look(deadline.Instant(2001 + i))
 	}
 }
+
+// TestSamplesOfALine: what has missed its deadline is no longer at risk, and counts as a message without one.
+func TestSamplesOfALine(t *testing.T) {
+	l := &line{}
+	for _, at := range []deadline.Instant{100, 0, 5, 0, 90} {
+		l.Enter(at, 1, "")
+	}
+	l.Count(count{Asked: 10, Answered: 10, Ready: 4, Before: 5, After: 5}, nil)
+	n, since := l.Overdue()
+	require.Equal(t, 1, n)
+	require.EqualValues(t, 5, since)
+	last := deadline.Sample{Ref: deadline.Ref{Deadline: 90, Seq: 4}, Ahead: 3}
+	require.Equal(t, []deadline.Sample{{}, {Ahead: 1}, {Ahead: 2}, last}, l.samples(1))
+	require.Equal(t, []deadline.Sample{{}, last}, l.samples(3))
+}

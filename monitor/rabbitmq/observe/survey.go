@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"slices"
 	"time"
 
 	"curfew/broker/deadline"
@@ -60,18 +59,18 @@ func (w *watched) survey(vhost string, samples int) (*deadline.Survey, bool) {
 		Delivered: l.served(), Step: step, Samples: l.samples(step)}, true
 }
 
-// samples returns every step-th waiting message, in order.
-func (l *line) samples(step int) (known []deadline.Sample) {
-	head := int64(l.entered) - int64(l.ready)
-	for _, list := range [][]waiting{l.due, l.overdue.byDeadline} {
-		for _, w := range list {
-			if ahead := int64(w.number) - head; ahead >= 0 && ahead%int64(step) == 0 {
-				known = append(known, deadline.Sample{Ref: deadline.Ref{Deadline: w.deadline, Seq: w.number}, Ahead: int(ahead)})
-			}
+// samples returns every step-th waiting message, in order. What has missed its deadline is no longer at risk: it counts as one without.
+func (l *line) samples(step int) []deadline.Sample {
+	all, head := make([]deadline.Sample, (l.ready+step-1)/step), int64(l.entered)-int64(l.ready)
+	for i := range all {
+		all[i].Ahead = i * step
+	}
+	for _, w := range l.due {
+		if ahead := int64(w.number) - head; ahead >= 0 && ahead%int64(step) == 0 {
+			all[ahead/int64(step)].Ref = deadline.Ref{Deadline: w.deadline, Seq: w.number}
 		}
 	}
-	slices.SortFunc(known, func(a, b deadline.Sample) int { return a.Ahead - b.Ahead })
-	return withOthers(known, step, l.ready)
+	return all
 }
 
 func (w *watched) timeToLive(line, number uint64) (deadline.Millis, bool) {

@@ -241,7 +241,7 @@ func (w *watched) judge(vhost string, c count, told []deadline.Expiry) []deadlin
 	}
 	for _, m := range w.line.Count(c, nil) {
 		told = append(told, deadline.Expiry{Ref: deadline.Ref{Deadline: m.deadline, Queue: w.number, Seq: m.number}, VHost: vhost, Queue: w.name,
-			Path: deadline.Lazy, Action: action, Arrived: c.Answered, MessageID: []byte(m.id)})
+			Path: deadline.Lazy, Observed: true, Action: action, Arrived: c.Answered, MessageID: []byte(m.id)})
 	}
 	return told
 }
