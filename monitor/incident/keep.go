@@ -95,6 +95,10 @@ var ErrNotSaved = errors.New("incident: the change could not be saved")
 // ErrNotFound says that there is no such incident or window.
 var ErrNotFound = errors.New("there is no such incident or maintenance window")
 
+func notFound(id string) error {
+	return fmt.Errorf("%w: %q; curfew incident ls and curfew incident maintenance list what there is", ErrNotFound, id)
+}
+
 // Acknowledge takes an incident over: nobody is notified of it any more, until the acknowledgement ends or the incident is over.
 // Its At is set here. Errors: ErrNotFound, ErrNotSaved, or what is wrong with a.
 func (a *Incidents) Acknowledge(id string, ack Ack) error {
@@ -122,7 +126,7 @@ func (a *Incidents) change(id string, change func(*incident)) error {
 	return a.saved(func(t *tracker) (undo func(), err error) {
 		n := slices.IndexFunc(t.all, func(i *incident) bool { return i.open && i.ID == id })
 		if n < 0 {
-			return nil, ErrNotFound
+			return nil, notFound(id)
 		}
 		i := t.all[n]
 		before := i.Incident
@@ -176,7 +180,7 @@ func (a *Incidents) EndWindow(id string) error {
 	return a.changeWindows(func(list []Window) ([]Window, error) {
 		rest := slices.DeleteFunc(slices.Clone(list), func(w Window) bool { return w.ID == id })
 		if len(rest) == len(list) {
-			return nil, ErrNotFound
+			return nil, notFound(id)
 		}
 		return rest, nil
 	})

@@ -54,6 +54,7 @@ type Error struct {
 	Position string
 
 	asked Endpoint
+	path  string // of the API, escaped
 }
 
 // tagOf is the tag that a user lacks, by the reason for which the API refused.
@@ -61,7 +62,7 @@ var tagOf = map[string]string{"Not management user": "management", "Not monitor 
 
 func (e *Error) Error() string {
 	if e.Status == http.StatusNotFound && e.Reason == "Not Found" {
-		return "Not Found (HTTP 404); check the name and --vhost"
+		return notFound(e.path)
 	}
 	text := strings.TrimSpace(e.Reason)
 	if e.asked.URL != "" { // without a URL the error is a command's, not the API's
@@ -75,6 +76,21 @@ func (e *Error) Error() string {
 		text += "; check --user and --password-file, or CURFEW_USER and CURFEW_PASSWORD, and the user's permissions"
 	}
 	return text
+}
+
+// notFound says what there is not: a path ends in its kind, its virtual host and its name, and may go on.
+func notFound(path string) string {
+	parts := strings.Split(strings.TrimPrefix(strings.TrimPrefix(path, "/api/"), "curfew/"), "/")
+	if parts[0] == "rabbitmq" {
+		return "this Curfew runs its own broker, and is beside no RabbitMQ (HTTP 404); name another one with --url"
+	}
+	for i := range parts {
+		parts[i], _ = url.PathUnescape(parts[i])
+	}
+	if len(parts) < 3 || parts[0] == "bindings" {
+		return "Not Found (HTTP 404); check the name and --vhost"
+	}
+	return fmt.Sprintf("%q was not found in virtual host %q (HTTP 404); check the name and --vhost", parts[2], parts[1])
 }
 
 // Call makes a request. path is escaped already. send is encoded as JSON; nil sends no body. The answer is
@@ -186,9 +202,9 @@ func newError(resp *http.Response, answer []byte, asked Endpoint) error {
 		Position string `json:"position"`
 	}
 	if json.Unmarshal(answer, &fields) != nil || fields.Reason == nil {
-		return &Error{Status: resp.StatusCode, Reason: resp.Status, asked: asked}
+		return &Error{Status: resp.StatusCode, Reason: resp.Status, asked: asked, path: resp.Request.URL.EscapedPath()}
 	}
-	return &Error{resp.StatusCode, fields.Error, html.UnescapeString(fmt.Sprint(fields.Reason)), fields.Matched, fields.Position, asked}
+	return &Error{resp.StatusCode, fields.Error, html.UnescapeString(fmt.Sprint(fields.Reason)), fields.Matched, fields.Position, asked, resp.Request.URL.EscapedPath()}
 }
 
 // Path joins parts of a path of the API, each escaped: a virtual host's name may be a slash.

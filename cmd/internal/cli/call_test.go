@@ -66,6 +66,17 @@ func TestErrors(t *testing.T) {
 		assert.Equal(t, c.matched, answered.Matched)
 		assert.EqualError(t, err, c.want)
 	}
+	for path, want := range map[string]string{
+		Path("queues", "/", "no such", "get"): `"no such" was not found in virtual host "/" (HTTP 404); check the name and --vhost`,
+		Path("curfew", "queues", "shop", "a"): `"a" was not found in virtual host "shop" (HTTP 404); check the name and --vhost`,
+		Path("curfew", "rabbitmq", "pause"):   "this Curfew runs its own broker, and is beside no RabbitMQ (HTTP 404); name another one with --url",
+	} {
+		missing := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write([]byte(`{"error":"Object Not Found","reason":"Not Found"}`))
+		})
+		assert.EqualError(t, missing.Call(t.Context(), http.MethodGet, path, nil, nil), want)
+	}
 	html := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) })
 	assert.ErrorContains(t, html.Call(t.Context(), http.MethodGet, "/api/x", nil, &struct{}{}), "GET /api/x: unexpected answer: ")
 }

@@ -70,7 +70,7 @@ func TestIncidentCommands(t *testing.T) {
 	require.Eventually(t, listed("critical, quiet"), time.Minute, 20*time.Millisecond)
 	r.ok("incident", "end-maintenance", window)
 	assert.NotContains(t, r.ok("incident", "ls"), window)
-	assert.Contains(t, r.fails("incident", "end-maintenance", window), "no such incident or maintenance window")
+	assert.Contains(t, r.fails("incident", "end-maintenance", window), "no such incident or maintenance window: \""+window+"\"; curfew incident ls")
 	assert.Contains(t, r.fails("incident", "maintenance", "--condition", "late", "--for", "1h"), "unknown condition")
 	code, _, errOut := runCommand(t, append([]string{"incident", "maintenance", "--for", "1h"}, r.flags...)...)
 	assert.Equal(t, exitUsage, code)

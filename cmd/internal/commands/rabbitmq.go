@@ -180,7 +180,7 @@ func makePlan(cmd *cobra.Command, a *cli.API) (*plan.Plan, error) {
 		p.Notes = append(p.Notes, "patterns such as "+patterns[0]+" match nothing without the management API")
 	}
 	if unseen != "" {
-		p.Notes = append(p.Notes, "The times to live of messages were not watched: "+unseen)
+		p.Notes = append(p.Notes, "Which times to live messages have is not known: "+unseen)
 	}
 	return p, nil
 }
@@ -199,7 +199,7 @@ func whatWasSeen(cmd *cobra.Command, a *cli.API, i *cluster.Inventory) (seen map
 	case err != nil && cmd.Flags().Changed("url"):
 		return nil, "", err
 	case err != nil:
-		return nil, "no Curfew that runs beside a RabbitMQ answers at " + e.URL + "; name another one with --url.", nil
+		return nil, "no Curfew answers at " + e.URL + " that runs beside this RabbitMQ and could have seen them. If one runs, give its address with --url.", nil
 	case status.Cluster != i.Server.Cluster || status.VHost != i.VHost:
 		return nil, fmt.Sprintf("the Curfew at %s is beside virtual host %s of cluster %s, and this is %s of %s.", e.URL,
 			status.VHost, cli.OrDash(status.Cluster), i.VHost, i.Server.Cluster), nil

@@ -87,7 +87,7 @@ func statusRows(s *node.Status) [][]string {
 		add("primary", s.Primary, " (see curfew rabbitmq status)")
 	} else {
 		add("messages", s.Ready, " ready, ", s.Unacked, " unacked in ", english.Plural(int(s.Queues), "queue", ""))
-		add("", s.Dead, " dead letters, of these ", s.Parked, " parked (see curfew dlq list)")
+		add("", english.Plural(s.Dead, "dead letter", ""), ", of these ", s.Parked, " parked (see curfew dlq list)")
 		add("", s.Delayed, " delayed (see curfew scheduled list)")
 		add("clients", english.Plural(int(s.Connections), "connection", ""), ", ", english.Plural(int(s.Consumers), "consumer", ""))
 	}

@@ -88,7 +88,7 @@ func TestChangesOverTheAPI(t *testing.T) {
 	require.Equal(t, "critical", ask(admin, http.MethodGet, "/incidents", "", 200)["verdict"])
 	ask(operate.Actor{}, http.MethodDelete, "/maintenance/"+made["id"].(string), "", 401)
 	ask(admin, http.MethodDelete, "/maintenance/"+made["id"].(string), "", 204)
-	require.Equal(t, "there is no such incident or maintenance window", ask(admin, http.MethodDelete, "/maintenance/"+made["id"].(string), "", 404)["reason"])
+	require.Contains(t, ask(admin, http.MethodDelete, "/maintenance/"+made["id"].(string), "", 404)["reason"], "there is no such incident or maintenance window")
 	for body, reason := range map[string]string{
 		`{"queue": "a"}`:                       "say when it ends",
 		`{"duration": "long"}`:                 "want a duration such as",

@@ -172,7 +172,7 @@ func costOf(q *cluster.Queue, f queuefacts.Family) *Cost {
 
 func topologyFor(q *cluster.Queue, f queuefacts.Family) string {
 	if f == queuefacts.Family43 && q.Type == queuefacts.Quorum {
-		return "With up to 32 times to live: a priority for each, since the head of each priority expires by itself."
+		return "If messages here have at most 32 different times to live, give each its own priority: RabbitMQ is then on time by itself."
 	}
-	return "With few times to live: a queue for each, with its x-message-ttl, so that the next message to expire is at the head."
+	return "If messages here have only a few different times to live, declare a queue for each, with that x-message-ttl: RabbitMQ is then on time by itself."
 }
