@@ -65,8 +65,7 @@ func (a *aggregator) close() {
 func (a *aggregator) flush() {
 	x, action := a.first, a.first.Action.String()
 	_, began := x.Wall()
-	vhost, queue := a.counters.labelsOf(x.VHost, x.Queue)
-	a.counters.add(x.Ref.Queue, a.run.Count)
+	vhost, queue := a.counters.add(x.Ref.Queue, x.VHost, x.Queue, a.run.Count)
 	a.counters.fired.WithLabelValues(vhost, queue, action, x.Path.String()).Add(float64(a.run.Count))
 	a.counters.recent.add(RecentExpiry{
 		At: began.UnixMilli(), VHost: x.VHost, Queue: x.Queue, Action: action, Path: x.Path.String(),

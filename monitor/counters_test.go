@@ -72,3 +72,26 @@ func TestShortLivedQueuesGiveWay(t *testing.T) {
 		require.Zero(t, by["reply-7"])
 	})
 }
+
+// TestDeletedQueuesGiveWay: the labels of a deleted queue are free a minute after its last expiry, if others need them. A queue that exists keeps its own.
+func TestDeletedQueuesGiveWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &ahead{}
+		m, err := New(Options{Source: a, Pending: a, Registerer: prometheus.NewRegistry()})
+		require.NoError(t, err)
+		for i := range uint64(maxQueues) {
+			m.counters.add(i, "/", fmt.Sprint("queue ", i), 1)
+		}
+		label := func() string {
+			_, queue := m.counters.add(maxQueues, "/", "important", 1)
+			return queue
+		}
+		time.Sleep(deletedFor + time.Second)
+		require.Equal(t, otherQueues, label(), "no forecast says that they are gone")
+		m.counters.keep(map[uint64]*metered{7: {}})
+		time.Sleep(time.Second)
+		require.Equal(t, "important", label())
+		require.Contains(t, m.counters.labels, [2]string{"/", "queue 7"})
+		require.Len(t, m.counters.labels, 2)
+	})
+}

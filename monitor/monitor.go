@@ -111,7 +111,7 @@ func New(o Options) (*Monitor, error) {
 	m.counters = &counters{
 		fired:   m.metrics.fired,
 		failed:  m.metrics.failed,
-		labels:  make(map[[2]string]time.Time),
+		labels:  make(map[[2]string]expiry),
 		expired: make(map[uint64]uint64),
 	}
 	m.forecaster = &forecaster{from: o.Source, counters: m.counters, meant: o.Meant}
