@@ -85,7 +85,7 @@ type incident struct {
 	keptIncident
 	of       *Condition
 	members  map[QueueName]Finding // the last of each queue, also of one that is well again
-	left     map[string]bool       // Finding.Left of any of them
+	left     map[string]bool       // Finding.Left of any of them, as they are now
 	present  []Finding             // of those that are not, the worst first; at the end those of before
 	rule     *rule
 	seen     time.Time // when it began, before it was an incident
@@ -125,7 +125,9 @@ func (i *incident) add(f Finding, now time.Time) {
 func (i *incident) refresh(now time.Time) {
 	var present []Finding
 	toll, lost := i.Forgotten.Toll, i.Forgotten.Lost // of the others
+	clear(i.left)
 	for q, f := range i.members {
+		i.left[f.Left] = true
 		if now.Sub(f.at) <= max(i.of.Ends, memberFor) {
 			present = append(present, f)
 			continue

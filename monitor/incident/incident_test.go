@@ -13,7 +13,7 @@ func TestNothingThatWasLostIsForgotten(t *testing.T) {
 	now := time.Now()
 	i := &incident{of: ConditionOf("deadline_missed"), members: make(map[QueueName]Finding), left: make(map[string]bool)}
 	lose := func(queue string, lost int64) {
-		i.add(Finding{QueueName: QueueName{"/", queue}, Toll: lost, Lost: lost}, now)
+		i.add(Finding{QueueName: QueueName{"/", queue}, Left: fmt.Sprint("worker", queue, lost), Toll: lost, Lost: lost}, now)
 	}
 	const queues = maxMembers * 3 / 2
 	for n := range queues {
@@ -28,4 +28,7 @@ func TestNothingThatWasLostIsForgotten(t *testing.T) {
 		require.EqualValues(t, queues-1+lost, i.Lost)
 		require.LessOrEqual(t, len(i.members), maxMembers)
 	}
+	i.refresh(now)
+	require.Len(t, i.left, len(i.members))
+	require.True(t, i.left["worker0901"])
 }

@@ -156,7 +156,7 @@ func (t *tracker) beginLocked(i *incident, now time.Time) {
 				of, of.Cause = f, i.Cause
 			}
 			of.Joined = f.Joined
-			i.members[f.QueueName], i.left[f.Left] = of, true
+			i.members[f.QueueName] = of
 		}
 		i.refresh(now)
 	}
