@@ -126,12 +126,12 @@ func TestPurgeNeedsTheCount(t *testing.T) {
 	d := newDesk(t)
 	d.dead(5)
 	f := deadletters.Filter(`body matches "[123]"`)
-	_, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, deadletters.Confirmation{Messages: 5}, nil)
+	_, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, deadletters.Confirmation{Messages: 5}, func(int) {})
 	var unconfirmed *deadletters.Unconfirmed
 	require.ErrorAs(t, err, &unconfirmed)
 	assert.Equal(t, 3, unconfirmed.Matched)
 	assert.Len(t, d.bodies(d.dlq), 5)
-	n, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, deadletters.Confirmation{Messages: 3}, nil)
+	n, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, deadletters.Confirmation{Messages: 3}, func(int) {})
 	require.NoError(t, err)
 	assert.Equal(t, 3, n)
 	assert.Equal(t, []string{"0", "4"}, d.bodies(d.dlq))
@@ -143,7 +143,7 @@ func TestPurgeOfAGrowingQueue(t *testing.T) {
 	d.dead(5)
 	f := deadletters.Filter("died < ago('-1h')")
 	purge := func(c deadletters.Confirmation) (int, deadletters.Unconfirmed) {
-		n, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, c, nil)
+		n, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, c, func(int) {})
 		var unconfirmed *deadletters.Unconfirmed
 		if !errors.As(err, &unconfirmed) {
 			require.NoError(t, err)
@@ -166,7 +166,7 @@ func TestPurgeOfAGrowingQueue(t *testing.T) {
 	d.dead(2)
 	elsewhere := grown.Position
 	elsewhere.QueueID++
-	_, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, deadletters.Confirmation{Messages: 2, Position: elsewhere}, nil)
+	_, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, deadletters.Confirmation{Messages: 2, Position: elsewhere}, func(int) {})
 	require.ErrorIs(t, err, deadletters.ErrRedeclared, "those of another incarnation were never seen")
 	_, asks = purge(deadletters.Confirmation{Messages: -1})
 	assert.Len(t, d.bodies(d.dlq), 2)
@@ -192,12 +192,12 @@ func TestPurgeWhileTheQueueGrows(t *testing.T) {
 	d.dead(5)
 	arrived := 0
 	growing := whenAsked{t.Context(), func() { d.dead(1); arrived++ }}
-	_, err := deadletters.Purge(growing, d.b, d.dlq, "", deadletters.Confirmation{Messages: -1}, nil)
+	_, err := deadletters.Purge(growing, d.b, d.dlq, "", deadletters.Confirmation{Messages: -1}, func(int) {})
 	var shown *deadletters.Unconfirmed
 	require.ErrorAs(t, err, &shown)
 	require.Equal(t, 5, shown.Matched)
 	require.Positive(t, arrived)
-	n, err := deadletters.Purge(growing, d.b, d.dlq, "", deadletters.Confirmation{Messages: shown.Matched, Position: shown.Position}, nil)
+	n, err := deadletters.Purge(growing, d.b, d.dlq, "", deadletters.Confirmation{Messages: shown.Matched, Position: shown.Position}, func(int) {})
 	require.NoError(t, err)
 	assert.Equal(t, 5, n)
 	assert.Len(t, d.bodies(d.dlq), arrived, "what arrived later stays")

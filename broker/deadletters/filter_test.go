@@ -301,12 +301,12 @@ func TestSelectedAreOfOneQueue(t *testing.T) {
 	require.Len(t, found, 2)
 	assert.Equal(t, "1 3", string(found[0].Body)+" "+string(found[1].Body))
 	at.QueueID++
-	_, err = deadletters.Purge(t.Context(), d.b, d.dlq, f, deadletters.Confirmation{Messages: 2, Position: at}, nil)
+	_, err = deadletters.Purge(t.Context(), d.b, d.dlq, f, deadletters.Confirmation{Messages: 2, Position: at}, func(int) {})
 	require.ErrorIs(t, err, deadletters.ErrRedeclared)
 	_, err = d.runs("").Start(t.Context(), deadletters.Request{VHost: "/", Queue: "dlq", Filter: f, Position: at})
 	require.ErrorIs(t, err, deadletters.ErrRedeclared)
 	at.QueueID--
-	n, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, deadletters.Confirmation{Messages: 2, Position: at}, nil)
+	n, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, deadletters.Confirmation{Messages: 2, Position: at}, func(int) {})
 	require.NoError(t, err)
 	assert.Equal(t, 2, n)
 	assert.Equal(t, []string{"0", "2", "4"}, d.bodies(d.dlq))

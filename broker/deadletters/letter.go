@@ -59,21 +59,15 @@ func letterOf(x *broker.Browsed) Letter {
 		Exchange: string(x.Message.Exchange), RoutingKey: string(x.Message.RoutingKey),
 		Properties: p, Body: x.Message.Body, BodyBytes: x.BodyBytes,
 	}
-	l.readHeaders()
-	return l
-}
-
-func (l *Letter) readHeaders() {
-	h := l.Properties.Headers
-	l.Deaths = nil
-	entries, _ := h["x-death"].([]any)
+	entries, _ := p.Headers["x-death"].([]any)
 	for _, e := range entries {
 		if t, ok := e.(amqp.Table); ok {
 			l.Deaths = append(l.Deaths, deathOf(t))
 		}
 	}
-	l.Replays, _ = amqp.Integer(h[replaysHeader])
-	l.ReplayID, _ = h[replayHeader].(string)
+	l.Replays, _ = amqp.Integer(p.Headers[replaysHeader])
+	l.ReplayID, _ = p.Headers[replayHeader].(string)
+	return l
 }
 
 func deathOf(t amqp.Table) (d Death) {

@@ -64,6 +64,9 @@ func (o *Options) complete() error {
 		o.KeepDeaths = true
 		o.TTL = cmp.Or(o.TTL, TTLNone)
 	}
+	if o.Exchange == "amq.default" { // as lists name the default one
+		o.Exchange = ""
+	}
 	o.TTL = cmp.Or(o.TTL, TTLFresh)
 	o.MaxReplays = cmp.Or(o.MaxReplays, DefaultMaxReplays)
 	if !slices.Contains([]string{ToOrigin, ToQueue, ToOnward, ToExchange}, o.To) {
@@ -132,6 +135,9 @@ func (o *Options) rewrite(l *Letter, replayID string, now int64) (m broker.Publi
 // address sets where the message goes; false: its origin is not known.
 func (o *Options) address(l *Letter, m *broker.Publication, headers amqp.Table) bool {
 	first, died := l.first()
+	if o.To != ToOrigin { // it goes there with that key only
+		delete(headers, "CC")
+	}
 	switch {
 	case o.To == ToExchange:
 		key := o.Key
@@ -141,20 +147,15 @@ func (o *Options) address(l *Letter, m *broker.Publication, headers amqp.Table) 
 			key = l.RoutingKey
 		}
 		m.Exchange, m.RoutingKey = []byte(o.Exchange), []byte(key)
-		delete(headers, "CC") // it goes to the given exchange with the given key only
-		return true
 	case o.To == ToOnward:
 		m.Exchange, m.RoutingKey = []byte(l.Exchange), []byte(l.RoutingKey)
-		delete(headers, "CC")
-		return true
 	case !died || o.To == ToOrigin && len(first.Keys) == 0:
 		return false
 	case o.To == ToQueue:
 		m.RoutingKey = []byte(first.Queue)
-		delete(headers, "CC")
-		return true
+	default:
+		m.Exchange, m.RoutingKey = []byte(first.Exchange), []byte(first.Keys[0])
 	}
-	m.Exchange, m.RoutingKey = []byte(first.Exchange), []byte(first.Keys[0])
 	return true
 }
 

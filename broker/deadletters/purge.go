@@ -3,7 +3,6 @@ package deadletters
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"curfew/broker"
 	"curfew/broker/deadline"
@@ -31,13 +30,10 @@ func (e *Unconfirmed) Error() string {
 // Purge deletes the ready messages of q that f matches, if their number is the one in c. Otherwise it returns *Unconfirmed and deletes none. With
 // a position it deletes those that had entered by then; some of them may have left since, but if there are more, because a consumer has given
 // some back, it has to be confirmed again. Messages that a consumer takes while Purge runs are not deleted, nor are those that arrive while it
-// runs. progress, if it is not nil, is told how many were deleted, after each page. When ctx ends, what was deleted by then is returned with
+// runs. progress is told how many were deleted, after each page. When ctx ends, what was deleted by then is returned with
 // ctx's error. Errors: ErrRedeclared and *FilterError among others.
 func Purge(ctx context.Context, b *broker.Broker, q *broker.Queue, f Filter, c Confirmation, progress func(deleted int)) (deleted int, err error) {
 	fixed := !c.Position.IsZero()
-	if !fixed {
-		c.Position = PositionOf(q, time.UnixMilli(unixMillis(b)))
-	}
 	m, err := c.Position.on(q, f)
 	if err != nil {
 		return 0, err
@@ -56,9 +52,7 @@ func Purge(ctx context.Context, b *broker.Broker, q *broker.Queue, f Filter, c C
 		deleted += b.Remove([]deadline.Ref{{Deadline: l.Deadline, Queue: q.ID(), Seq: uint64(l.Seq)}})
 		return deleted < c.Messages
 	}, func(queue.Seq, int) {
-		if progress != nil {
-			progress(deleted)
-		}
+		progress(deleted)
 	})
 	return deleted, err
 }

@@ -106,15 +106,12 @@ func NewJob(b *broker.Broker, o Request) (*Job, error) {
 	if err := o.complete(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
 	}
-	_, q, err := o.find(b)
-	if err == nil {
-		err = o.checkOwner(b)
-	}
+	vh, q, err := o.find(b)
 	if err != nil {
 		return nil, err
 	}
-	if o.Position.IsZero() {
-		o.Position = PositionOf(q, time.UnixMilli(unixMillis(b)))
+	if _, err := vh.Exchanges.Get(o.Exchange); err != nil && o.To == ToExchange {
+		return nil, fmt.Errorf("%w: %w", ErrRequest, &OptionError{"exchange", fmt.Sprintf("there is no '%s' in vhost '%s'", o.Exchange, o.VHost)})
 	}
 	if _, err := o.Position.on(q, o.Filter); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
@@ -183,9 +180,6 @@ func StateOf(err error) State {
 func (j *Job) Do(ctx context.Context, saved func() error) error {
 	replay := j.Replay()
 	vh, q, err := replay.find(j.b)
-	if err == nil {
-		err = replay.checkOwner(j.b)
-	}
 	if err != nil {
 		return err
 	}
@@ -211,9 +205,6 @@ func (j *Job) MayResume() error {
 	return replay.checkOwner(j.b)
 }
 
-// errLimit ends a replay that has reached its limit.
-var errLimit = errors.New("limit reached")
-
 // replayer carries out one replay, in one goroutine.
 type replayer struct {
 	*Job
@@ -225,6 +216,7 @@ type replayer struct {
 	targets targets          // of a dry run
 	arrives []broker.Arrival // reused
 	saved   func() error     // after a page
+	limited bool             // it has reached its limit
 	err     error
 }
 
@@ -243,12 +235,9 @@ func (r *replayer) moveAll(ctx context.Context) error {
 			return true
 		}
 		r.err = r.one(ctx, l)
-		return r.err == nil
+		return r.err == nil && !r.limited
 	}, r.page)
-	if err = errors.Join(err, r.err); errors.Is(err, errLimit) {
-		return nil
-	}
-	return err
+	return errors.Join(err, r.err)
 }
 
 // page records that a page is done.
@@ -257,9 +246,7 @@ func (r *replayer) page(last queue.Seq, seen int) {
 		replay.At = last
 		replay.Scanned = min(replay.Scanned+seen, replay.Total)
 	})
-	if err := r.saved(); err != nil && r.err == nil {
-		r.err = err
-	}
+	r.err = errors.Join(r.err, r.saved())
 }
 
 // one replays a message, or counts why not. If the replay ends before that is decided, the message is not
@@ -275,7 +262,6 @@ func (r *replayer) one(ctx context.Context, l *Letter) error {
 			return err
 		}
 	}
-	limited := false
 	r.change(func(replay *Replay) {
 		replay.At = l.Seq
 		replay.Matched++
@@ -284,11 +270,8 @@ func (r *replayer) one(ctx context.Context, l *Letter) error {
 			return
 		}
 		replay.Replayed++
-		limited = replay.Limit > 0 && replay.Replayed >= replay.Limit
+		r.limited = replay.Limit > 0 && replay.Replayed >= replay.Limit
 	})
-	if limited {
-		return errLimit
-	}
 	return nil
 }
 
@@ -311,8 +294,7 @@ func (r *replayer) send(ctx context.Context, l *Letter, m *broker.Publication) (
 
 // skipReason separates what concerns one message from an error that ends the replay.
 func skipReason(outcome broker.MoveOutcome, err error) (SkipReason, error) {
-	var e *amqp.Exception
-	if errors.As(err, &e) {
+	if _, is := errors.AsType[*amqp.Exception](err); is {
 		return SkippedRefused, nil
 	}
 	return skipReasons[outcome], err
@@ -333,12 +315,15 @@ func (r *replayer) waitWhileBlocked(ctx context.Context) error {
 	}
 }
 
-// find finds the queue to replay.
+// find finds the queue to replay, which its owner may read.
 func (o *Request) find(b *broker.Broker) (*broker.VHost, *broker.Queue, error) {
 	vh, ok := b.VHost(o.VHost)
 	if !ok {
 		return nil, nil, fmt.Errorf("there is no virtual host %q", o.VHost)
 	}
 	q, err := vh.Queues.Get(o.Queue)
+	if err == nil {
+		err = o.checkOwner(b)
+	}
 	return vh, q, err
 }

@@ -108,6 +108,24 @@ func TestReplayLeavesWhatCannotGo(t *testing.T) {
 	assert.Equal(t, deadletters.Skips{deadletters.SkippedRefused: 1}, run.Skipped)
 }
 
+// TestReplayToAnExchange: amq.default is the default one, and one that does not exist is said at once.
+func TestReplayToAnExchange(t *testing.T) {
+	d := newDesk(t)
+	d.dead(2)
+	r := d.runs("")
+	to := deadletters.Options{To: deadletters.ToExchange, Exchange: "amq.default", Key: "q"}
+	assert.Equal(t, 2, d.replay(r, deadletters.Request{Options: to}).Replayed)
+	for _, dry := range []bool{true, false} {
+		to.Exchange = "none"
+		_, err := r.Start(t.Context(), deadletters.Request{VHost: "/", Queue: "dlq", Options: to, DryRun: dry})
+		assert.ErrorIs(t, err, deadletters.ErrRequest)
+		assert.ErrorContains(t, err, "exchange: there is no 'none' in vhost '/'")
+	}
+	to.To = deadletters.ToOrigin
+	_, err := r.Start(t.Context(), deadletters.Request{VHost: "/", Queue: "dlq", Options: to})
+	assert.NoError(t, err, "it is not used")
+}
+
 func TestReplayTimeToLive(t *testing.T) {
 	d := newDesk(t)
 	now := d.b.UnixMillis(d.b.Now())
