@@ -154,7 +154,7 @@ var Conditions = []*Condition{
 	},
 	{
 		Name: "dead_letter_unroutable", Level: Critical, Loss: true, What: "dead letters are parked", Was: "dead letters were parked", Whom: "queues whose dead letters lead nowhere", Ends: 2 * time.Second, PerCause: true, see: seeParked,
-		Do:      "Declare the dead-letter exchange or bind a queue to it, then replay what is parked, or purge it.",
+		Do:      "Declare the exchange or the queue that is missing, or bind a queue to the exchange. Then replay what is parked, or purge it.",
 		Command: "curfew dlq groups {queue} --vhost {vhost}", Page: "/dead-letter?vhost={vhost}&name={queue}",
 	},
 	{

@@ -33,6 +33,9 @@ func TestByHand(t *testing.T) {
 	assert.Contains(t, r.exits(exitFailed, "declare", "exchange", "events"), "differs")
 	r.ok("bind", "events", "orders", "--key", "order.*")
 	r.ok("bind", "events", "orders", "--key", "order.*") // again
+	for _, name := range []string{"", "amq.default"} {
+		assert.Contains(t, r.exits(exitUsage, "bind", name, "orders"), "the default exchange takes no bindings")
+	}
 
 	file := filepath.Join(t.TempDir(), "body")
 	require.NoError(t, os.WriteFile(file, []byte("\xff\x00"), 0o600))
@@ -65,6 +68,24 @@ func TestByHand(t *testing.T) {
 	assert.Contains(t, r.exits(exitUnconfirmed, "delete", "queue", "orders", "--confirm", "2"), "--confirm 1")
 	r.ok("delete", "queue", "orders", "--confirm", "1")
 	r.exits(exitNotFound, "delete", "queue", "orders")
+}
+
+// TestMissingDeadLetterQueue: declare warns of it, and what is parked for want of it names it.
+func TestMissingDeadLetterQueue(t *testing.T) {
+	r := startRunning(t)
+	code, _, errOut := runCommand(t, append([]string{"declare", "queue", "a", "--ttl", "1ms", "--dlq", "a.dead"}, r.flags...)...)
+	assert.Zero(t, code)
+	assert.Equal(t, "there is no queue \"a.dead\" for its dead letters yet: curfew declare queue a.dead --vhost /\n", errOut)
+	r.ok("publish", "a", "x")
+	require.Eventually(t, func() bool {
+		_, _, errOut = runCommand(t, append([]string{"dlq", "groups", "curfew.undeliverable"}, r.flags...)...)
+		return strings.Contains(errOut, "parked")
+	}, 10*time.Second, 20*time.Millisecond)
+	assert.Contains(t, errOut, `parked because there is no queue "a.dead". Declare it, then: curfew dlq replay`)
+	r.ok("declare", "queue", "a.dead")
+	code, _, errOut = runCommand(t, append([]string{"declare", "queue", "a", "--ttl", "1ms", "--dlq", "a.dead"}, r.flags...)...)
+	assert.Zero(t, code)
+	assert.Empty(t, errOut)
 }
 
 // TestListsOfAllVirtualHosts: each list is of all of them unless --vhost is given, and then says in which its rows are; -A says so. A queue is declared in either order of words.

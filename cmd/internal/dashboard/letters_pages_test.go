@@ -315,6 +315,17 @@ func TestParkedSayWhy(t *testing.T) {
 	require.NotEmpty(t, p.Headers["x-death"], "it is a dead letter still")
 }
 
+// TestParkedForWantOfAQueue: by the default exchange, to which nothing can be bound.
+func TestParkedForWantOfAQueue(t *testing.T) {
+	s := newSite(t).logIn("root")
+	q := s.queue("/", "orders", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "orders.dead"})
+	s.publish(q, amqp.Properties{}, "x")
+	require.Equal(t, deadline.Expired, s.b.FireNow(q.Ref(&s.standing(q)[0]), false))
+	require.Eventually(t, func() bool {
+		return strings.Contains(s.get("/dead-letter?vhost=/&name=curfew.undeliverable").body, "there is no queue <b>orders.dead</b>. Declare it; then replay")
+	}, eventually, pollEvery)
+}
+
 // TestAuditLeadsToTheDeadLetter by its id, or by where and when it died.
 func TestAuditLeadsToTheDeadLetter(t *testing.T) {
 	s := newSite(t)

@@ -57,7 +57,7 @@ func TestIncidents(t *testing.T) {
 	for _, path := range []string{"/", "/incidents"} {
 		page := s.get(path).body
 		require.Contains(t, page, "Dead letters are parked: curfew.undeliverable (vhost shop): 13,967 dead letters parked", path)
-		require.Contains(t, page, "Declare the dead-letter exchange or bind a queue to it", path)
+		require.Contains(t, page, "Declare the exchange or the queue that is missing", path)
 		require.Less(t, strings.Index(page, "Dead letters are parked"), strings.Index(page, "Messages were found without"), path)
 		require.NotContains(t, page, "All is well", path)
 	}

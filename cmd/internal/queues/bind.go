@@ -30,6 +30,9 @@ func Bind() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if args[0] == "" || args[0] == "amq.default" {
+			return cli.Usagef("the default exchange takes no bindings: it delivers to the queue that the routing key names")
+		}
 		send := map[string]any{"routing_key": b.key, "arguments": arguments}
 		if err := b.Call(cmd.Context(), http.MethodPost, b.path(args), send, nil); err != nil {
 			return err

@@ -89,10 +89,12 @@ func (d *deadLetters) parkedHint(queueName string, g *deadletters.Group) string 
 		exchange = "the default exchange"
 	}
 	onward := deadline.Command("curfew dlq replay", []string{queueName}, "--vhost", d.VHost, "--to", deadletters.ToOnward, "--filter", string(g.Filter()))
-	switch g.Why {
-	case deadletters.CauseNoExchange:
+	switch {
+	case g.Why == deadletters.CauseNoQueue && g.Toward == "":
+		return fmt.Sprintf("%d from %s are parked because there is no queue %q. Declare it, then: %s", g.Messages, cli.OrDash(g.Queue), g.Key, onward)
+	case g.Why == deadletters.CauseNoExchange:
 		return fmt.Sprintf("%d from %s are parked because exchange %s does not exist. Declare it and bind a queue, then: %s", g.Messages, cli.OrDash(g.Queue), exchange, onward)
-	case deadletters.CauseNoQueue:
+	case g.Why == deadletters.CauseNoQueue:
 		return fmt.Sprintf("%d from %s are parked because no queue is bound to %s for key %q. Bind one, then: %s", g.Messages, cli.OrDash(g.Queue), exchange, g.Key, onward)
 	}
 	return fmt.Sprintf("%d from %s are parked, but %s leads to a queue now: %s", g.Messages, cli.OrDash(g.Queue), exchange, onward)

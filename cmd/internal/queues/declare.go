@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/broker/operate/admin"
 	"curfew/cmd/internal/cli"
@@ -115,6 +116,20 @@ func (d *declarer) declare(cmd *cobra.Command, what, path string, want *declarat
 	return d.Say(cmd, map[string]bool{"created": missing}, done)
 }
 
+// warnOfMissing says that the queue that --dlq names does not exist.
+func (d *declarer) warnOfMissing(cmd *cobra.Command, want *declaration) error {
+	queue, _ := want.Arguments["x-dead-letter-routing-key"].(string)
+	if queue == "" || want.Arguments["x-dead-letter-exchange"] != "" {
+		return nil
+	}
+	err := d.Call(cmd.Context(), http.MethodGet, cli.Path("queues", d.VHost, queue), nil, nil)
+	if !isMissing(err) {
+		return err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "there is no queue %q for its dead letters yet: %s\n", queue, deadline.Command("curfew declare queue", []string{queue}, "--vhost", d.VHost))
+	return nil
+}
+
 func (d *declarer) printDifferences(cmd *cobra.Command, what string, list []difference) error {
 	var rows [][]string
 	for _, one := range list {
@@ -171,7 +186,10 @@ func (d *declarer) command(op *operate.Op, name, what string, names cobra.Comple
 			if err != nil {
 				return err
 			}
-			return d.declare(cmd, fmt.Sprintf("%s %q", op.Noun, args[0]), cli.Path(op.Noun+"s", d.VHost, args[0]), want)
+			if err := d.declare(cmd, fmt.Sprintf("%s %q", op.Noun, args[0]), cli.Path(op.Noun+"s", d.VHost, args[0]), want); err != nil {
+				return err
+			}
+			return d.warnOfMissing(cmd, want)
 		},
 		ValidArgsFunction: cli.Arguments(names),
 	}

@@ -264,10 +264,12 @@ func (p *listPage) cause(s *ui.Info, one *group) g.Node {
 		from = g.Group{g.Text("dead letters of "), h.B(ui.Name(one.Queue))}
 	}
 	says, then := g.Group{exchange, g.Text(" does not exist. Declare it and bind a queue to it")}, "Replay them to it…"
-	switch one.Why {
-	case deadletters.CauseNoQueue:
+	switch {
+	case one.Why == deadletters.CauseNoQueue && one.Toward == "":
+		says = g.Group{g.Text("there is no queue "), h.B(ui.Name(one.Key)), g.Text(". Declare it")}
+	case one.Why == deadletters.CauseNoQueue:
 		says = g.Group{g.Text("no queue is bound to "), exchange, g.Text(" for the key "), h.B(ui.Name(one.Key)), g.Text(". Bind one")}
-	case deadletters.CauseMended:
+	case one.Why == deadletters.CauseMended:
 		says = g.Group{exchange, g.Text(" leads to a queue now: it was repaired since, or the messages had died too often")}
 	}
 	replay := s.Change(replayPath, "", ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.Hidden("filter", string(one.Filter())), ui.Hidden("to", deadletters.ToOnward), ui.Button(then))
