@@ -3,6 +3,7 @@ package commands
 import (
 	"github.com/spf13/cobra"
 
+	"curfew/cmd/internal/node"
 	"curfew/cmd/internal/settings"
 )
 
@@ -10,7 +11,7 @@ func configCommand() *cobra.Command {
 	var markdown bool
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Print every variable with its default, its present value and what it means; check the alerts file",
+		Short: "Print every variable with its default, its present value and what it means; check them and the files that they name",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if markdown {
 				return settings.WriteMarkdown(cmd.OutOrStdout())
@@ -19,7 +20,7 @@ func configCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := s.CheckServe(); err != nil {
+			if err := node.Check(&s); err != nil {
 				return err
 			}
 			if _, err := configuredIncidents(&s); err != nil {

@@ -42,6 +42,31 @@ func TestConfigCommandChecksTheAlertsFile(t *testing.T) {
 	assert.NotContains(t, errOut, "nonsense")
 }
 
+// TestConfigRefusesWhatServeRefuses: with the same words and the same exit code, without a socket or the data folder.
+func TestConfigRefusesWhatServeRefuses(t *testing.T) {
+	const primary = "CURFEW_PRIMARY_URL=amqp://127.0.0.1:1"
+	for _, wrong := range [][]string{
+		{"CURFEW_AMQPS_ADDR=127.0.0.1:0"}, {"CURFEW_HTTPS_ADDR=127.0.0.1:0"}, {"CURFEW_TLS_CLIENT_AUTH=require"},
+		{"CURFEW_TLS_CERT=/nonexistent", "CURFEW_TLS_KEY=/nonexistent"},
+		{"CURFEW_DEFINITIONS=/nonexistent"}, {"CURFEW_SERVICEBUS_CONFIG=/nonexistent"},
+		{primary, "CURFEW_WATCH=/nonexistent.yaml"}, {primary, "CURFEW_PRIMARY_URL=amqps://127.0.0.1:1?cacertfile=/nonexistent"},
+		{"CURFEW_OPS_ADDR=127.0.0.1:5", "CURFEW_HTTP_ADDR=:5"},
+	} {
+		setenv(t, append([]string{"CURFEW_DATA_DIR=", "CURFEW_AMQP_ADDR=127.0.0.1:0", "CURFEW_HTTP_ADDR=127.0.0.1:0", "CURFEW_OPS_ADDR=127.0.0.1:0"}, wrong...)...)
+		code, _, errOut := runCommand(t, "config")
+		serveCode, _, serveErrOut := runCommand(t, "serve")
+		assert.NotZero(t, code, wrong)
+		assert.Equal(t, serveCode, code, wrong)
+		assert.Equal(t, lastLine(serveErrOut), errOut, wrong)
+	}
+}
+
+// lastLine is without the log before it.
+func lastLine(text string) string {
+	lines := strings.SplitAfter(text, "\n")
+	return lines[len(lines)-2]
+}
+
 func TestConfigMarkdownNeedsNoEnvironment(t *testing.T) {
 	setenv(t, "CURFEW_MONITOR=perhaps")
 	code, out, _ := runCommand(t, "config", "--markdown")

@@ -53,8 +53,8 @@ type Node struct {
 	probes        []*probe
 	closers       []func() error // of what Open made, called in the opposite order
 	failed        bool           // Run ended by an error
-	certs         *certFiles     // of the ports for AMQP; nil: none
-	handover      *handover      // of HTTP on those ports; nil: none
+	inputs        inputs         // read before anything was opened
+	handover      *handover      // of HTTP on the ports for AMQP; nil: none
 
 	looker   looker
 	opened   atomic.Bool // all parts are there, and may be looked at
@@ -118,6 +118,9 @@ func Open(o Options) (n *Node, err error) {
 			n = nil
 		}
 	}()
+	if n.inputs, err = readInputs(n.settings, n.log); err != nil {
+		return n, err
+	}
 	if err := n.openAudit(); err != nil {
 		return n, n.inDataDir(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -92,18 +91,10 @@ func (o *ownBroker) openBroker() error {
 
 // importDefinitions adds the definitions in the file that the settings name.
 func (o *ownBroker) importDefinitions() error {
-	if o.n.settings.Definitions == "" {
+	if o.n.inputs.definitions == nil {
 		return nil
 	}
-	text, err := os.ReadFile(o.n.settings.Definitions)
-	if err != nil {
-		return err
-	}
-	d, err := definitions.Parse(text)
-	if err != nil {
-		return err
-	}
-	report, err := definitions.Import(context.Background(), o.broker, d, definitions.Options{})
+	report, err := definitions.Import(context.Background(), o.broker, o.n.inputs.definitions, definitions.Options{})
 	if err != nil {
 		return err
 	}
@@ -113,16 +104,12 @@ func (o *ownBroker) importDefinitions() error {
 
 func (o *ownBroker) openServer() error {
 	c := o.n.settings
-	files, err := tlsFiles(c, o.n.log)
-	if err != nil {
-		return err
-	}
 	options := server.Options{
 		Broker: o.broker, Log: o.n.log, Version: o.n.build.Version, Node: nodeName(c),
 		MaxConnections: connectionLimit(c.MaxConnections, o.n.log), ConsumerTimeout: c.ConsumerTimeout.Limit(),
 		NameFrom: access.NameFrom(c.TLSLoginFrom), ServiceBus: o.serviceBus(),
 	}
-	if o.n.certs = files; files != nil {
+	if files := o.n.inputs.certs; files != nil {
 		options.TLS = files.listenerConfig()
 	}
 	if c.HTTPOnAMQP {

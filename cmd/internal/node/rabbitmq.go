@@ -16,13 +16,11 @@ import (
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard"
-	"curfew/cmd/internal/settings"
 	"curfew/monitor"
 	"curfew/monitor/changes"
 	"curfew/monitor/history"
 	"curfew/monitor/incident"
 	"curfew/monitor/rabbitmq"
-	"curfew/monitor/rabbitmq/cluster"
 	"curfew/scheduler/redisstore"
 )
 
@@ -41,14 +39,8 @@ func (b *rabbitmqPrimary) open() (err error) {
 	if unused := c.Unused(); len(unused) > 0 {
 		n.log.Warn("no broker runs beside RabbitMQ, so these settings have no effect", zap.Strings("unused", unused))
 	}
-	o := rabbitmq.Options{Name: c.Instance, Expiries: n.expiries(), Registerer: n.metrics, Log: n.log}
-	if o.Watch, err = c.WatchRules(); err != nil {
-		return err
-	}
-	at := c.Primary()
-	at.Name, at.Log = "curfew "+c.Instance, n.log
-	if o.Cluster, err = cluster.Open(at); err != nil {
-		return settings.Error{Err: fmt.Errorf("CURFEW_PRIMARY_URL, CURFEW_PRIMARY_API_URL: %w", err)}
+	o := rabbitmq.Options{
+		Name: c.Instance, Expiries: n.expiries(), Registerer: n.metrics, Log: n.log, Watch: n.inputs.watch, Cluster: n.inputs.cluster,
 	}
 	if c.RedisURL != "" {
 		redis.SetLogger(redisLogger{n.log.Named("redis")})

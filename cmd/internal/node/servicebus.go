@@ -2,9 +2,7 @@ package node
 
 import (
 	"errors"
-	"fmt"
 	"net"
-	"os"
 
 	"go.uber.org/zap"
 
@@ -25,19 +23,11 @@ func (o *ownBroker) declareEntities() error {
 	if o.n.settings.ServicebusConfig == "" {
 		return nil
 	}
-	text, err := os.ReadFile(o.n.settings.ServicebusConfig)
-	if err != nil {
-		return err
-	}
-	c, err := servicebus.ParseConfig(text)
-	if err != nil {
-		return fmt.Errorf("parse: %w", err)
-	}
 	vh, ok := o.broker.VHost("/")
 	if !ok {
 		return errors.New("there is no virtual host / for the entities")
 	}
-	changed, problems := c.Declare(vh)
+	changed, problems := o.n.inputs.entities.Declare(vh)
 	if len(changed) > 0 {
 		o.n.log.Info("Service Bus's Config.json has changed settings", zap.Strings("entities", changed))
 	}

@@ -31,7 +31,7 @@ func (n *Node) openSockets(ctx context.Context, ops net.Listener) (s sockets, er
 	}()
 	s.ops = ops
 	if c.PrimaryURL == "" {
-		if s.amqp, err = amqpListeners(ctx, c, n.certs); err != nil {
+		if s.amqp, err = amqpListeners(ctx, c, n.inputs.certs); err != nil {
 			return s, err
 		}
 	}
@@ -42,7 +42,7 @@ func (n *Node) openSockets(ctx context.Context, ops net.Listener) (s sockets, er
 	if s.web, err = listen(ctx, "CURFEW_HTTP_ADDR", c.HTTPAddr); err != nil {
 		return s, err
 	}
-	s.secure, err = httpsListener(ctx, c, n.log)
+	s.secure, err = listenTLS(ctx, "CURFEW_HTTPS_ADDR", c.HTTPSAddr, n.inputs.webCerts)
 	return s, err
 }
 

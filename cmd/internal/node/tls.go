@@ -33,30 +33,23 @@ func amqpListeners(ctx context.Context, c *settings.Settings, files *certFiles) 
 	if err != nil {
 		return nil, err
 	}
-	if c.AMQPSAddr == "" {
-		return []net.Listener{plain}, nil
-	}
-	secure, err := listen(ctx, "CURFEW_AMQPS_ADDR", c.AMQPSAddr)
+	secure, err := listenTLS(ctx, "CURFEW_AMQPS_ADDR", c.AMQPSAddr, files)
 	if err != nil {
 		plain.Close()
 		return nil, err
 	}
-	return []net.Listener{plain, tls.NewListener(secure, files.listenerConfig())}, nil
+	if secure == nil {
+		return []net.Listener{plain}, nil
+	}
+	return []net.Listener{plain, secure}, nil
 }
 
-// httpsListener opens the port for HTTP with TLS, or returns nil if none is configured. Users of the API
-// log in with a password, so clients are not asked for certificates.
-func httpsListener(ctx context.Context, c *settings.Settings, log *zap.Logger) (net.Listener, error) {
-	if c.HTTPSAddr == "" {
+// listenTLS opens a port for TLS alone, or returns nil if none is configured.
+func listenTLS(ctx context.Context, variable, addr string, files *certFiles) (net.Listener, error) {
+	if addr == "" {
 		return nil, nil
 	}
-	bare := *c
-	bare.TLSClientAuth = "none"
-	files, err := tlsFiles(&bare, log)
-	if err != nil {
-		return nil, err
-	}
-	l, err := listen(ctx, "CURFEW_HTTPS_ADDR", c.HTTPSAddr)
+	l, err := listen(ctx, variable, addr)
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func TestTLSNeedsItsFiles(t *testing.T) {
 		_, err := tlsFiles(&incomplete, zap.NewNop())
 		assert.ErrorContains(t, err, "need CURFEW_TLS_CERT and CURFEW_TLS_KEY, both of them")
 	}
-	_, err := httpsListener(t.Context(), &settings.Settings{HTTPSAddr: "127.0.0.1:0"}, zap.NewNop())
+	_, err := readInputs(&settings.Settings{HTTPSAddr: "127.0.0.1:0"}, zap.NewNop())
 	assert.ErrorContains(t, err, "need CURFEW_TLS_CERT and CURFEW_TLS_KEY")
 	_, err = tlsFiles(&settings.Settings{AMQPAddr: "127.0.0.1:0", TLSCert: "none.pem", TLSKey: "none.pem"}, zap.NewNop())
 	assert.ErrorContains(t, err, "none.pem")

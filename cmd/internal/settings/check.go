@@ -3,9 +3,10 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
-// CheckServe checks that the variables about a RabbitMQ, and those about the clock, fit together. Only serve needs that: a command that calls a
+// CheckServe checks that the addresses, the variables about a RabbitMQ, and those about the clock fit together. Only serve needs that: a command that calls a
 // running Curfew does not. The error is an Error that names each mistake.
 func (s *Settings) CheckServe() error {
 	const (
@@ -38,8 +39,25 @@ func (s *Settings) CheckServe() error {
 			errs = append(errs, fmt.Errorf("%s: %s", v.name, v.why))
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(append(errs, s.sharedAddresses()...)...); err != nil {
 		return Error{err}
 	}
 	return nil
+}
+
+// sharedAddresses has an error for each address that is another one's, too.
+func (s *Settings) sharedAddresses() (errs []error) {
+	names := map[string]string{} // by address
+	for _, v := range variablesOf(s) {
+		given := v.field.String()
+		if !strings.HasSuffix(v.name, "_ADDR") || given == "" || strings.HasSuffix(given, ":0") || s.PrimaryURL != "" && v.name == "CURFEW_AMQP_ADDR" {
+			continue
+		}
+		address := Reachable(given)
+		if other := names[address]; other != "" {
+			errs = append(errs, fmt.Errorf("%s: %s is the address of %s, too; set one of them to another port", v.name, given, other))
+		}
+		names[address] = v.name
+	}
+	return errs
 }

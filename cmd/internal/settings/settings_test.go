@@ -147,6 +147,16 @@ func TestManualClock(t *testing.T) {
 	require.ErrorContains(t, err, "system or manual")
 }
 
+// TestSharedAddresses: two of Curfew's own cannot have the same port, whatever stands for the interface.
+func TestSharedAddresses(t *testing.T) {
+	setenv(t, "CURFEW_OPS_ADDR=:5672", "CURFEW_HTTP_ADDR=127.0.0.1:0", "CURFEW_HTTPS_ADDR=127.0.0.1:0")
+	s, err := Load()
+	require.NoError(t, err)
+	require.EqualError(t, s.CheckServe(), "CURFEW_OPS_ADDR: :5672 is the address of CURFEW_AMQP_ADDR, too; set one of them to another port")
+	s.PrimaryURL = "amqp://h"
+	require.NoError(t, s.CheckServe(), "no AMQP address is used")
+}
+
 // TestUseClock: the flag of serve stands above the variable.
 func TestUseClock(t *testing.T) {
 	setenv(t, "CURFEW_CLOCK=system")
