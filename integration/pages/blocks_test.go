@@ -70,7 +70,7 @@ func TestVariables(t *testing.T) {
 	known, err := exec.Command(mustBuild(t), "config").Output()
 	require.NoError(t, err)
 	variable := regexp.MustCompile(`\bCURFEW_[A-Z0-9_]*[A-Z0-9]\b`)
-	is := map[string]bool{"CURFEW_URL": true} // of the commands, which is not among what serve is told
+	is := map[string]bool{"CURFEW_URL": true, "CURFEW_CA_FILE": true} // of the commands, which is not among what serve is told
 	for _, name := range variable.FindAllString(string(known), -1) {
 		is[name], is[name+"_FILE"] = true, true
 	}

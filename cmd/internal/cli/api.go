@@ -2,8 +2,11 @@ package cli
 
 import (
 	"cmp"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -19,8 +22,8 @@ type API struct {
 	Printer
 	VHost string // "" unless the command has --vhost
 
-	url, user, passwordFile string
-	found                   *Endpoint // nil: not looked for yet
+	url, user, passwordFile, caFile string
+	found                           *Endpoint // nil: not looked for yet
 }
 
 // WithAPI adds the flags of an API to a command and its subcommands.
@@ -31,6 +34,7 @@ func WithAPI(cmd *cobra.Command) *API {
 	flags.StringVar(&a.url, "url", "", "management API of the running Curfew (default: CURFEW_URL, or on CURFEW_HTTP_ADDR)")
 	flags.StringVar(&a.user, "user", "", "its user (default CURFEW_USER)")
 	flags.StringVar(&a.passwordFile, "password-file", "", "file with the user's password (default CURFEW_PASSWORD)")
+	flags.StringVar(&a.caFile, "ca-file", "", "file with the certificate authorities to trust, PEM (default CURFEW_CA_FILE, or those of the system)")
 	flags.StringVarP(&a.Output, "output", "o", "table", "table or json")
 	flags.StringVar(&a.Color, "color", "auto", "colors in tables: auto (on a terminal, unless NO_COLOR is set), always or never")
 	Offers(cmd, "output", Outputs...)
@@ -87,8 +91,26 @@ func (a *API) Endpoint() (e Endpoint, err error) {
 	if u, err := url.Parse(e.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return e, Usagef("%q is not the address of a management API: want one such as https://curfew.example.org:15672 in --url or %s", e.URL, urlVariable)
 	}
+	if file := cmp.Or(a.caFile, os.Getenv("CURFEW_CA_FILE")); file != "" {
+		if e.Transport, err = trusting(file); err != nil {
+			return e, err
+		}
+	}
 	a.found = &e
 	return e, nil
+}
+
+// trusting is how to call a server whose certificate is signed by an authority in the file.
+func trusting(file string) (http.RoundTripper, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate authorities: %w", err)
+	}
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM(text) {
+		return nil, Usagef("--ca-file or CURFEW_CA_FILE: %s has no certificate in PEM", file)
+	}
+	return &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authorities}}, nil
 }
 
 // urlVariable names the address that commands call. It is read only here: serve does not use it.
@@ -101,7 +123,8 @@ const Precedence = `A command calls the management API at the first of these tha
   3. the variable CURFEW_HTTP_ADDR
   4. http://127.0.0.1:15672
 The user is --user, with the password in the file --password-file. Without them it is CURFEW_USER, with CURFEW_PASSWORD or
-CURFEW_PASSWORD_FILE; without these, guest.`
+CURFEW_PASSWORD_FILE; without these, guest. If the certificate of an https address is not signed by an authority that the system trusts,
+--ca-file or CURFEW_CA_FILE names a file with that authority, or with the certificate itself.`
 
 func fromEnvironment() (Endpoint, error) {
 	s, err := settings.Load()

@@ -3,11 +3,14 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"html"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -22,7 +25,10 @@ const (
 )
 
 // Endpoint is the address of a management API, without a slash at its end, and the user that calls it.
-type Endpoint struct{ URL, User, Password string }
+type Endpoint struct {
+	URL, User, Password string
+	Transport           http.RoundTripper // nil: the default
+}
 
 // Client calls the management API of a running Curfew.
 type Client struct {
@@ -169,13 +175,14 @@ func (c *Client) do(ctx context.Context, via *http.Client, method, path string, 
 	if method == http.MethodPost {
 		req.Header.Set("Prefer", waits)
 	}
+	via.Transport = to.Transport
 	resp, err := via.Do(req)
 	if err != nil {
 		var failed *url.Error
 		if errors.As(err, &failed) {
 			err = failed.Err // it repeats the URL, which may hold a password
 		}
-		return fmt.Errorf("no answer from %s: %w; is Curfew running there? If it listens elsewhere, name its address with --url or CURFEW_URL", req.URL.Redacted(), err)
+		return fmt.Errorf("no answer from %s: %w; %s", req.URL.Redacted(), err, advice(err))
 	}
 	defer resp.Body.Close()
 	if ms, err := strconv.ParseInt(resp.Header.Get("Curfew-Now"), 10, 64); err == nil {
@@ -192,6 +199,27 @@ func (c *Client) do(ctx context.Context, via *http.Client, method, path string, 
 		return fmt.Errorf("read the answer of %s: %w", req.URL.Redacted(), err)
 	}
 	return nil
+}
+
+// advice is what to do about a request that was not answered.
+func advice(err error) string {
+	var failed net.Error
+	switch {
+	case isA[x509.HostnameError](err):
+		return "call it by a name that is in its certificate, with --url or CURFEW_URL"
+	case isA[*tls.CertificateVerificationError](err):
+		return "name the file of the authority that signed its certificate, with --ca-file or CURFEW_CA_FILE"
+	case isA[*net.DNSError](err):
+		return "check the name of the host in --url or CURFEW_URL"
+	case errors.As(err, &failed) && failed.Timeout():
+		return "check the address in --url or CURFEW_URL, and the firewalls on the way"
+	}
+	return "is Curfew running there? If it listens elsewhere, name its address with --url or CURFEW_URL"
+}
+
+func isA[E error](err error) bool {
+	_, found := errors.AsType[E](err)
+	return found
 }
 
 func newError(resp *http.Response, answer []byte, asked Endpoint) error {

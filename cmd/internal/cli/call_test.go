@@ -2,12 +2,19 @@ package cli
 
 import (
 	"bytes"
+	"context"
+	"encoding/pem"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -93,6 +100,33 @@ func TestNoAnswer(t *testing.T) {
 	unset := errors.New("no password")
 	c = New(func() (Endpoint, error) { return Endpoint{}, unset })
 	assert.ErrorIs(t, c.Upload(t.Context(), "/api/x", http.NoBody, new(bytes.Buffer)), unset)
+}
+
+// TestAdvice is by the kind of error, and a certificate of one's own can be trusted.
+func TestAdvice(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }))
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+	call := func(flags ...string) error {
+		c := &cobra.Command{RunE: func(*cobra.Command, []string) error { return nil }}
+		a := WithAPI(c)
+		c.SetArgs(flags)
+		require.NoError(t, c.Execute())
+		return a.Call(t.Context(), http.MethodGet, "/api/x", nil, nil)
+	}
+	require.ErrorContains(t, call("--url", server.URL), "name the file of the authority that signed its certificate, with --ca-file or CURFEW_CA_FILE")
+	require.NoError(t, call("--url", server.URL, "--ca-file", file))
+	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
+	require.ErrorContains(t, call("--url", "https://localhost:"+port, "--ca-file", file), "call it by a name that is in its certificate")
+	t.Setenv("CURFEW_CA_FILE", file)
+	require.NoError(t, call("--url", server.URL))
+	require.ErrorContains(t, call("--url", server.URL, "--ca-file", "/nonexistent"), "read the certificate authorities")
+	require.ErrorContains(t, call("--url", server.URL, "--ca-file", os.Args[0]), "has no certificate")
+
+	require.Contains(t, advice(&net.DNSError{Err: "no such host", IsNotFound: true}), "check the name of the host")
+	require.Contains(t, advice(context.DeadlineExceeded), "firewalls")
+	require.Contains(t, advice(syscall.ECONNREFUSED), "is Curfew running there?")
 }
 
 // TestEmptyNames: a path without a name would be that of something else, such as of the list of all.

@@ -10,7 +10,7 @@ import (
 )
 
 // forClients are the variables that only commands read, see package cli.
-var forClients = []string{prefix + "_URL"}
+var forClients = []string{prefix + "_URL", prefix + "_CA_FILE"}
 
 // unknownVariables finds CURFEW_ variables in environ that do not exist. Most are spelling mistakes, and
 // ignoring one would mean running with a default that the operator wanted to change.
