@@ -42,6 +42,9 @@ var parts = []part{
 	{"reference/http-api.md", "rabbitmq routes", managementRoutes},
 	{"alerts.md", "conditions", conditionsTable},
 	{"reference/filters.md", "filter words", filterWords},
+	{"benchmarks.md", "bench memory", benchMemory},
+	{"benchmarks.md", "bench processor", benchProcessor},
+	{"benchmarks.md", "bench start", benchStart},
 	{"benchmarks.md", "bench losses", benchLosses},
 }
 
