@@ -266,8 +266,12 @@ func TestServeWithRabbitMQ(t *testing.T) {
 	if out := curfew(strings.Fields(told.Command)[1:]...); !strings.Contains(out, "1 (1 still there)") {
 		t.Errorf("%s:\n%s", told.Command, out)
 	}
-	if out := curfew("status"); !strings.Contains(out, "degraded") || !strings.Contains(out, "late 0") {
-		t.Errorf("curfew status:\n%s", out)
+	var is struct {
+		Health string `json:"health"`
+		Late   int    `json:"late"`
+	}
+	if !r.get("status", &is) || is.Health != "degraded" || is.Late != 0 {
+		t.Errorf("status: %+v", is)
 	}
 	_, err = q.ch.QueuePurge("seen", false)
 	check(t, err)

@@ -220,10 +220,10 @@ func TestMeantToExpire(t *testing.T) {
 // TestRingsGrow: a ring that grows reads as one that has its full length from the start, whatever gaps it has.
 func TestRingsGrow(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 20 {
+	for range 4 {
 		short, full := newRings(shortest), newRings(queueLengths)
 		last := start().Unix() + random.Int64N(600)
-		for range 300 {
+		for range 100 {
 			if random.IntN(20) == 0 {
 				to := last + 1 + random.Int64N(1<<random.IntN(18))
 				short.skip(last+1, to)

@@ -266,7 +266,7 @@ var Conditions = []*Condition{
 	},
 	{
 		Name: "rabbitmq_overdue", Level: Warning, What: "RabbitMQ leaves messages past their deadlines", Was: "RabbitMQ left messages past their deadlines", Whom: "queues that are observed", Begins: 2 * time.Second, Returns: clientsReturn, Ends: 2 * time.Second, PerCause: true, see: seeOverdue,
-		Do:      "RabbitMQ expires a message only at the head of its queue. Have Curfew keep the queue: `curfew rabbitmq plan` says whether and how (docs/beside-rabbitmq.md).",
+		Do:      "RabbitMQ expires a message only at the head of its queue. Have Curfew keep the queue: `curfew rabbitmq plan` shows if and how that goes (docs/beside-rabbitmq.md).",
 		Command: "curfew rabbitmq status", Page: "/rabbitmq",
 	},
 	{

@@ -38,7 +38,7 @@ type Consumer struct {
 
 	queue   *Queue
 	status  atomic.Pointer[Status]
-	number  uint64 // in the order in which the queue's consumers came
+	number  uint64 // in the order in which those of its priority came
 	waiting bool   // guarded by queue.mu: it is offered nothing until Wake
 	unacked int    // guarded by queue.mu: messages taken and not settled
 }

@@ -16,7 +16,6 @@ type consumers struct {
 	q      *Queue
 	levels []priorityLevel // highest priority first; none is empty
 	count  int
-	last   uint64    // number given out
 	active *Consumer // of a queue with x-single-active-consumer; nil only while it has no consumers
 }
 
@@ -33,10 +32,12 @@ func (l *consumers) addLocked(c *Consumer) {
 	if !found {
 		l.levels = slices.Insert(l.levels, i, priorityLevel{priority: c.Priority})
 	}
-	l.last++
-	c.number, c.waiting = l.last, true
-	l.levels[i].consumers = append(l.levels[i].consumers, c)
-	l.levels[i].able = append(l.levels[i].able, 0)
+	r := &l.levels[i]
+	if n := len(r.consumers); n > 0 {
+		c.number = r.consumers[n-1].number + 1
+	}
+	c.waiting = true
+	r.consumers, r.able = append(r.consumers, c), append(r.able, 0)
 	l.count++
 }
 
@@ -74,7 +75,8 @@ func (l *consumers) waitLocked(c *Consumer, waiting bool) {
 }
 
 func (r *priorityLevel) find(c *Consumer) (at int, found bool) {
-	return slices.BinarySearchFunc(r.consumers, c.number, func(x *Consumer, number uint64) int { return cmp.Compare(x.number, number) })
+	at, found = slices.BinarySearchFunc(r.consumers, c.number, func(x *Consumer, number uint64) int { return cmp.Compare(x.number, number) })
+	return at, found && r.consumers[at] == c // another may have the number of one that has left
 }
 
 func (r *priorityLevel) remove(c *Consumer) bool {

@@ -116,6 +116,7 @@ func TestWhoWaitsIsNotAsked(t *testing.T) {
 		c.Sink, c.asked = c, &asked
 		q.consumers.addLocked(&c.Consumer)
 	}
+	s.passed = 0
 	for i := 0; i < len(all); i += 7 {
 		c := &all[len(all)-1-i]
 		c.hungry = 1

@@ -125,7 +125,7 @@ func TestStatusCarriesIncidents(t *testing.T) {
 	}, time.Minute, 20*time.Millisecond)
 	assert.Contains(t, errOut, `critical: Dead letters are parked: curfew.undeliverable (vhost /): 1 dead letter parked`)
 	assert.Regexp(t, "incidents        critical [12], warning ", out) // one more if the message expired late
-	assert.Contains(t, out, "1 dead letters, of these 1 parked (see curfew dlq list)\n")
+	assert.Contains(t, out, "1 dead letter, of these 1 parked (see curfew dlq list)\n")
 	assert.Contains(t, out, "resource alarms  0\n")
 }
 

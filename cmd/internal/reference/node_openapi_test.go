@@ -70,6 +70,7 @@ func documentText(t *testing.T) string {
 var subjects = []struct{ tag, parts, text string }{
 	{"State", "status forecasts history", "What this Curfew does, did and is about to do."},
 	{"Deadlines", "deadlines", "The deadlines of queued messages."},
+	{"Queues", "queues", "What is done to a whole queue."},
 	{"Retries", "retries", "Messages that came back and wait for another try."},
 	{"Delayed messages", "delayed", "Messages that wait to be enqueued."},
 	{"Scheduled messages", "scheduled", "Delayed messages that the user has published, or that wait in a delay queue of a RabbitMQ."},

@@ -28,8 +28,8 @@ func unknownVariables(variables []variable, environ []string) (errs []error) {
 			continue
 		}
 		away := func(other string) int {
-			if strings.HasPrefix(other, name) {
-				return 0 // shortened
+			if strings.HasPrefix(other, name) || name == other+"_FILE" {
+				return 0 // shortened, or of a variable that is not a secret
 			}
 			return levenshtein.ComputeDistance(name, other)
 		}
