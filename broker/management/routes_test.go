@@ -95,7 +95,7 @@ func TestEveryRouteRefusesEveryLowerRole(t *testing.T) {
 func TestChangesTakeTheRoleRabbitMQAsksFor(t *testing.T) {
 	forAnyManager := []string{
 		"/api/exchanges/", "/api/queues/", "/api/bindings/", "/api/connections/",
-		"/api/curfew/deadletters/", "/api/curfew/replays/", "/api/curfew/runs/", "/api/curfew/deadlines/", "/api/curfew/locks/", "/api/curfew/retries/", "/api/curfew/scheduled/", // and the permissions on the queue
+		"/api/curfew/deadletters/", "/api/curfew/queues/", "/api/curfew/replays/", "/api/curfew/runs/", "/api/curfew/deadlines/", "/api/curfew/locks/", "/api/curfew/retries/", "/api/curfew/scheduled/", // and the permissions on the queue
 	}
 	forPolicymakers := []string{"/api/policies/", "/api/parameters/", "/api/curfew/policies/"}
 	begins := func(path string, with []string) bool {

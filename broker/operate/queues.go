@@ -255,8 +255,7 @@ type GetRequest struct {
 	Memory *memory.Account
 }
 
-// Get takes messages and shows each, as basic.get does; then it settles them. The delivery is valid during the call of show, which no lock
-// is held for.
+// Get takes messages and shows each, as basic.get does, without a lock; then it settles them. The delivery is valid during the call of show.
 func (o *Operations) Get(ctx context.Context, a Actor, r GetRequest, show func(*broker.Delivery)) error {
 	n, err := o.get(ctx, &a, &r, show)
 	o.Record(a, Get, r.Queue, err, zap.Int("messages", n), zap.Bool("requeued", !r.NoAck && r.After == broker.PutBack))

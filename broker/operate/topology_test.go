@@ -188,8 +188,8 @@ func TestNoMoreMessagesGoThanWereConfirmed(t *testing.T) {
 	require.ErrorIs(t, err, operate.ErrNotFound)
 }
 
-// TestMessagesAreShownWithoutTheLockOfTheQueue: others use the queue meanwhile, and what they do takes nothing away from what is shown.
-func TestMessagesAreShownWithoutTheLockOfTheQueue(t *testing.T) {
+// TestMessagesAreViewedWithoutTheLock: others use the queue meanwhile, and what they do takes nothing away from the view.
+func TestMessagesAreViewedWithoutTheLock(t *testing.T) {
 	s := newSite(t)
 	root, at := s.user("root", access.Administrator, "/"), operate.QueueName{VHost: "/", Name: "q"}
 	for how, request := range map[string]operate.GetRequest{"requeued": {After: broker.PutBack}, "acked": {NoAck: true}} {

@@ -232,34 +232,15 @@ func (j *journal) put(m *Message, refs int, origin Pos, may permission) (Pos, er
 	if err != nil {
 		return 0, err
 	}
-	b, p, copies, err := j.take(n, refs, origin, may)
-	if err != nil {
-		return 0, err
-	}
-	putMessage(b, n, m, slots)
-	if origin != 0 {
-		slotsOf(b)[0] = slot{uint64(origin), 0}
-	}
-	if copies != nil {
-		copies.Done()
-	} else {
-		j.mu.Unlock()
-	}
-	return p, nil
-}
-
-// take takes n bytes for the record of a message. While it is written mu stays locked or, if it is
-// large, the committer waits for copies.
-func (j *journal) take(n, refs int, origin Pos, may permission) (b []byte, p Pos, copies *sync.WaitGroup, err error) {
 	j.mu.Lock()
 	if err := j.admitLocked(align(n)+refs*2*entryBytes, may); err != nil {
 		j.mu.Unlock()
-		return nil, 0, nil, err
+		return 0, err
 	}
-	b, p = j.reserveLocked(kindMessage, n-recordHeader, max(refs, 1))
+	b, p := j.reserveLocked(kindMessage, n-recordHeader, max(refs, 1))
 	if b == nil {
 		defer j.mu.Unlock()
-		return nil, 0, nil, j.usableLocked()
+		return 0, j.usableLocked()
 	}
 	if may != moving {
 		j.entered = j.fact
@@ -267,14 +248,19 @@ func (j *journal) take(n, refs int, origin Pos, may permission) (b []byte, p Pos
 	if origin != 0 {
 		j.active.origins.Add(origin.segment())
 	}
-	if n <= largeRecord {
-		return b, p, nil, nil
+	if n > largeRecord { // the committer waits until it is written
+		if j.copies == nil {
+			j.copies = new(sync.WaitGroup)
+		}
+		j.copies.Add(1)
+		defer j.copies.Done()
+		j.mu.Unlock()
+	} else {
+		defer j.mu.Unlock()
 	}
-	if j.copies == nil {
-		j.copies = new(sync.WaitGroup)
+	putMessage(b, n, m, slots)
+	if origin != 0 {
+		slotsOf(b)[0] = slot{uint64(origin), 0}
 	}
-	copies = j.copies
-	copies.Add(1)
-	j.mu.Unlock()
-	return b, p, copies, nil
+	return p, nil
 }

@@ -128,7 +128,7 @@ func TestWhoWaitsIsNotAsked(t *testing.T) {
 	assert.Zero(t, s.passed)
 }
 
-// BenchmarkAckAmongWaitingConsumers is what an ack costs on a queue with so many consumers of which only the one that acks can take the next message.
+// BenchmarkAckAmongWaitingConsumers is what an ack costs on a queue with n consumers of which only the one that acks can take the next message.
 func BenchmarkAckAmongWaitingConsumers(b *testing.B) {
 	for _, n := range []int{1, 1000, 20_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

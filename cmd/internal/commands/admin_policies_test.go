@@ -66,7 +66,7 @@ func TestPolicyCommands(t *testing.T) {
 	assert.Contains(t, r.ok("policy", "list", "--operator"), "op    .*")
 	assert.Equal(t, r.ok("policy", "list", "--operator"), r.ok("policy", "--operator", "list"))
 	assert.JSONEq(t, `{"operation":"clear_operator_policy","vhost":"/","policy":"op"}`, r.ok("policy", "clear", "--operator", "op", "-o", "json"))
-	assert.Contains(t, r.fails("policy", "clear", "--operator", "op"), "Not Found (HTTP 404)")
+	assert.Contains(t, r.fails("policy", "clear", "--operator", "op"), `"op" was not found in virtual host "/" (HTTP 404)`)
 	assert.Equal(t, "curfew: Validation failed\n\n[{<<\"foo\">>,1}] are not recognised policy settings (HTTP 400)\n", r.fails("policy", "set", "x", "a", `{"foo":1}`))
 	assert.Contains(t, r.fails("policy", "list", "--vhost", "nope"), "HTTP 404")
 

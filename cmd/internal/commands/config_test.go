@@ -49,15 +49,17 @@ func TestConfigRefusesWhatServeRefuses(t *testing.T) {
 		{"CURFEW_AMQPS_ADDR=127.0.0.1:0"}, {"CURFEW_HTTPS_ADDR=127.0.0.1:0"}, {"CURFEW_TLS_CLIENT_AUTH=require"},
 		{"CURFEW_TLS_CERT=/nonexistent", "CURFEW_TLS_KEY=/nonexistent"},
 		{"CURFEW_DEFINITIONS=/nonexistent"}, {"CURFEW_SERVICEBUS_CONFIG=/nonexistent"},
-		{primary, "CURFEW_WATCH=/nonexistent.yaml"}, {primary, "CURFEW_PRIMARY_URL=amqps://127.0.0.1:1?cacertfile=/nonexistent"},
+		{primary, "CURFEW_WATCH=/nonexistent.yaml"},
 		{"CURFEW_OPS_ADDR=127.0.0.1:5", "CURFEW_HTTP_ADDR=:5"},
 	} {
-		setenv(t, append([]string{"CURFEW_DATA_DIR=", "CURFEW_AMQP_ADDR=127.0.0.1:0", "CURFEW_HTTP_ADDR=127.0.0.1:0", "CURFEW_OPS_ADDR=127.0.0.1:0"}, wrong...)...)
-		code, _, errOut := runCommand(t, "config")
-		serveCode, _, serveErrOut := runCommand(t, "serve")
-		assert.NotZero(t, code, wrong)
-		assert.Equal(t, serveCode, code, wrong)
-		assert.Equal(t, lastLine(serveErrOut), errOut, wrong)
+		t.Run(strings.Join(wrong, " "), func(t *testing.T) {
+			setenv(t, append([]string{"CURFEW_DATA_DIR=", "CURFEW_AMQP_ADDR=127.0.0.1:0", "CURFEW_HTTP_ADDR=127.0.0.1:0", "CURFEW_OPS_ADDR=127.0.0.1:0"}, wrong...)...)
+			code, _, errOut := runCommand(t, "config")
+			require.NotZero(t, code)
+			serveCode, _, serveErrOut := runCommand(t, "serve")
+			assert.Equal(t, serveCode, code)
+			assert.Equal(t, lastLine(serveErrOut), errOut)
+		})
 	}
 }
 

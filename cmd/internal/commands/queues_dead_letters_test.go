@@ -87,7 +87,8 @@ func TestDeadLetterCommands(t *testing.T) {
 	r.waits("orders.dead", 4)
 	assert.Contains(t, r.ok("dlq", "replay", "orders.dead", "--ttl", "10m", "--limit", "3"), "done")
 	r.waits("orders", 3)
-	assert.Contains(t, r.ok("dlq", "replay", "orders.dead", "--exchange", "nowhere"), "unroutable=1")
+	assert.Contains(t, r.fails("dlq", "replay", "orders.dead", "--exchange", "nowhere"), "there is no 'nowhere' in vhost '/' (HTTP 400)")
+	assert.Contains(t, r.ok("dlq", "replay", "orders.dead", "--exchange", "amq.direct"), "unroutable=1")
 	assert.Equal(t, 3, strings.Count(r.ok("dlq", "replays"), "\n"))
 	for _, what := range []string{"cancel", "resume"} {
 		assert.Contains(t, r.exits(exitNotFound, "dlq", what, "none"), `there is no replay "none"; curfew dlq replays lists them`)

@@ -96,7 +96,7 @@ func TestWhatWasSeen(t *testing.T) {
 
 	_, why, err = ask("", "CURFEW_HTTP_ADDR="+testenv.FreeAddr())
 	require.NoError(t, err)
-	assert.Contains(t, why, "no Curfew that runs beside a RabbitMQ answers at http://127.0.0.1:")
+	assert.Contains(t, why, "no Curfew answers at http://127.0.0.1:")
 	_, why, err = ask("", here, "CURFEW_PASSWORD=other")
 	require.NoError(t, err)
 	assert.Contains(t, why, "no Curfew")
