@@ -118,7 +118,11 @@ var commands, quoted = regexp.MustCompile("`[^`]*`"), regexp.MustCompile(`'[^']*
 func fold(text string, width int) string {
 	const hyphen, space = "\ue000", "\ue001" // they stand for those at which no line ends
 	if !strings.Contains(text, "`") {
-		return ansi.Wrap(text, width, ",")
+		lines := ansi.Wrap(text, width, ",")
+		if slices.ContainsFunc(strings.Split(lines, "\n"), func(l string) bool { return runewidth.StringWidth(l) > width }) { // by a comma
+			lines = ansi.Wrap(text, width-1, ",")
+		}
+		return lines
 	}
 	text = commands.ReplaceAllStringFunc(text, func(c string) string {
 		return strings.ReplaceAll(quoted.ReplaceAllStringFunc(c, func(word string) string { return strings.ReplaceAll(word, " ", space) }), "-", hyphen)
