@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -15,8 +16,12 @@ type FormerRoute struct {
 	deadline.Repeat
 }
 
-// maxFormer bounds the former routes of a virtual host. What is deleted beyond that is not watched.
-const maxFormer = 1000
+const (
+	// maxFormer bounds the former routes of a virtual host. What is deleted beyond that is not watched.
+	maxFormer = 1000
+	// formerFor is for how long one is watched to which nobody publishes, if there are too many.
+	formerFor = time.Hour
+)
 
 // Former are the former routes of a virtual host. Safe for concurrent use.
 type Former struct {
@@ -30,6 +35,11 @@ func (f *Former) add(exchange, key string, q *Queue) {
 	if f.all == nil {
 		f.all = map[[2]string]*FormerRoute{}
 	}
+	if len(f.all) >= maxFormer {
+		maps.DeleteFunc(f.all, func(_ [2]string, r *FormerRoute) bool {
+			return time.Since(r.Deleted) > formerFor && time.Since(r.Last) > formerFor
+		})
+	}
 	if len(f.all) < maxFormer {
 		f.all[[2]string{exchange, key}] = &FormerRoute{Exchange: exchange, Key: key, Queue: q.Name(), Deleted: time.Now()}
 	}
@@ -39,6 +49,9 @@ func (f *Former) add(exchange, key string, q *Queue) {
 func (f *Former) unrouted(exchange, key []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if len(f.all) == 0 {
+		return
+	}
 	if r := f.all[[2]string{string(exchange), string(key)}]; r != nil {
 		r.Add(time.Now())
 	}

@@ -1,7 +1,10 @@
 package broker_test
 
 import (
+	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -50,4 +53,26 @@ func TestFormerRoutes(t *testing.T) {
 	x.queue("orders", nil)
 	x.publish("", "orders", "m", "", nil)
 	require.EqualValues(t, 1, x.vh.Former.List()[0].Count, "it is there again")
+}
+
+// TestFormerRoutesOfQueuesThatComeAndGo: where queues are deleted all the time, those of the last hour are watched.
+func TestFormerRoutesOfQueuesThatComeAndGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTestBroker(t, broker.Options{})
+		remove := func(name string) {
+			q, err := x.vh.Queues.Declare(nil, name, broker.QueueDeclare{Durable: true})
+			require.NoError(t, err)
+			q.NoteConsumed()
+			_, err = x.vh.Queues.Delete(nil, name, broker.QueueDeletion{})
+			require.NoError(t, err)
+			x.publish("", name, "m", "", nil)
+		}
+		for i := range 1001 {
+			remove(fmt.Sprint(i))
+		}
+		require.Len(t, x.vh.Former.List(), 1000)
+		time.Sleep(61 * time.Minute)
+		remove("orders")
+		require.Len(t, x.vh.Former.List(), 1)
+	})
 }
