@@ -212,9 +212,9 @@ func TestRetriesShareOneList(t *testing.T) {
 		}
 		require.Equal(t, asked, rabbitmq.led)
 		rabbitmq.set(cluster.QueueDeleted, func(queues map[string]cluster.Queue) { clear(queues) })
-		r.mu.Lock()
+		r.Primary.mu.Lock()
 		r.observing.observer = nil
-		r.mu.Unlock()
+		r.Primary.mu.Unlock()
 		time.Sleep(refreshEvery)
 		_, _, err = made[0].Topology()
 		require.Error(t, err, "nobody has asked")
