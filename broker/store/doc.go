@@ -67,6 +67,8 @@
 // A publisher takes strips of the volatile log's active segment and writes a batch into
 // them without holding the log's lock (putter.go). While a strip of a segment is open, the
 // segment is neither compacted nor paged.
+// A large message is written without the lock of either log: in the volatile log it counts as a
+// strip until then, in the journal the committer waits for it before it writes the batch.
 //
 // Segments count the references to their messages. Compaction empties a segment that is
 // mostly garbage (compact.go): it asks the owner to let each entry refer to a copy. A
