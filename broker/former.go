@@ -3,6 +3,7 @@ package broker
 import (
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"curfew/broker/deadline"
@@ -25,6 +26,7 @@ const (
 
 // Former are the former routes of a virtual host. Safe for concurrent use.
 type Former struct {
+	any atomic.Bool // all is not empty: publishers whose messages nobody wants do not wait for one another
 	mu  sync.Mutex
 	all map[[2]string]*FormerRoute // by exchange and key
 }
@@ -41,17 +43,18 @@ func (f *Former) add(exchange, key string, q *Queue) {
 		})
 	}
 	if len(f.all) < maxFormer {
+		f.any.Store(true)
 		f.all[[2]string{exchange, key}] = &FormerRoute{Exchange: exchange, Key: key, Queue: q.Name(), Deleted: time.Now()}
 	}
 }
 
 // unrouted notes a message that reached no queue.
 func (f *Former) unrouted(exchange, key []byte) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.all) == 0 {
+	if !f.any.Load() {
 		return
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if r := f.all[[2]string{string(exchange), string(key)}]; r != nil {
 		r.Add(time.Now())
 	}
