@@ -25,9 +25,7 @@ type (
 	QueueDeletion   = topology.QueueDeletion
 )
 
-const (
-	DelayedMessageKind = topology.DelayedMessageKind
-)
+const DelayedMessageKind = topology.DelayedMessageKind
 
 // Of package catalog:
 type (
