@@ -104,8 +104,11 @@ func TestDelayedMessagesWithoutAQueue(t *testing.T) {
 		check(t, d.publish.QueueBind("jobs", "a.b", "old", false, nil))
 	}
 	check(t, d.publish.ExchangeDeclare("nowhere", "topic", true, false, false, false, nil))
-	_, err := d.publish.QueueDeclare("stuck.delay", true, false, false, false, amqp091.Table{"x-queue-type": "quorum", "x-dead-letter-exchange": "nowhere",
-		"x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"})
+	stuck := amqp091.Table{"x-queue-type": "quorum", "x-dead-letter-exchange": "nowhere", "x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"}
+	if family() != queuefacts.Family3 {
+		stuck["x-delivery-limit"] = -1
+	}
+	_, err := d.publish.QueueDeclare("stuck.delay", true, false, false, false, stuck)
 	check(t, err)
 	check(t, d.publish.ExchangeDeclare("stuck", "headers", true, false, false, false, nil))
 	r := startReplica(t, n, d.url, "", "one", "delay:*.delay")
