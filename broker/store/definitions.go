@@ -75,7 +75,7 @@ type definitions struct {
 
 	writing mutex  // held while writing; taken before mu. It guards the fields below
 	err     error  // why nothing more can be written
-	file    file   // nil: there is none, or it has an older version
+	file    file   // nil: there is none
 	id      uint64 // of the file
 	synced  int64  // the file is synced up to here
 	end     int64  // of what was written

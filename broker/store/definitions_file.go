@@ -8,8 +8,7 @@ import (
 	"io/fs"
 )
 
-// definitionsVersion is the version of the file that is written. Version 1 was a single
-// document, rewritten with each change; it is read as the definition without a key.
+// definitionsVersion is the version of the file, the only one that is read: version 1 was never released.
 const definitionsVersion = 2
 
 const (
@@ -22,7 +21,7 @@ const (
 //
 //	 0  magic
 //	 8  uint32  version
-//	12  uint32  CRC32C of what follows; in version 1 of the whole file
+//	12  uint32  CRC32C of what follows
 //	16  uint64  id of the file
 //
 // Batches follow, each at a multiple of eight and written and synced at once:
@@ -128,24 +127,12 @@ func scanDefinitions(dir fileSystem) (*foundDefinitions, error) {
 	}
 	f := &foundDefinitions{version: binary.LittleEndian.Uint32(b[8:]), size: int64(len(b))}
 	switch {
-	case f.version == 1:
-		return f, f.readDocument(b)
 	case f.version == definitionsVersion:
 		return f, f.read(b)
 	case f.version == 0 || f.version >= 1<<16:
 		return nil, &corruptError{File: definitionsName, Offset: 8, Reason: "its version is not valid"}
 	}
-	return nil, fmt.Errorf("store: definitions: format %d, this Curfew reads 1 to %d: %w", f.version, definitionsVersion, errVersion)
-}
-
-// readDocument reads version 1.
-func (f *foundDefinitions) readDocument(b []byte) error {
-	f.end = f.size
-	if binary.LittleEndian.Uint32(b[12:]) != crc32.Checksum(b[16:], castagnoli) {
-		return &corruptError{File: definitionsName, Offset: 16, Reason: "the checksum is wrong"}
-	}
-	f.latest.put(Definition{Value: b[16:]})
-	return nil
+	return nil, fmt.Errorf("store: definitions: format %d, this Curfew reads %d: %w", f.version, definitionsVersion, errVersion)
 }
 
 func (f *foundDefinitions) read(b []byte) error {

@@ -1,10 +1,8 @@
 package store
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -278,36 +276,23 @@ func TestTornDefinitionsAreErased(t *testing.T) {
 	require.Equal(t, append(states[4], "x=3"), found(t, disk))
 }
 
-// A directory of an older version has one document. It stays until something is defined.
-func TestFirstVersionOfDefinitionsIsRead(t *testing.T) {
+// A file of another version is refused and stays as it is.
+func TestOtherVersionOfDefinitionsIsRefused(t *testing.T) {
 	disk := newCrashDisk()
 	s, _, err := reopen(disk)
 	require.NoError(t, err)
+	defineNow(t, s, def("x", "1"))
 	require.NoError(t, s.Close())
-	old := append([]byte(definitionsMagic), 1, 0, 0, 0, 0, 0, 0, 0)
-	old = append(old, `{"version":1}`...)
-	binary.LittleEndian.PutUint32(old[12:], crc32.Checksum(old[16:], castagnoli))
-	disk.write(definitionsName, old)
-	for range 2 {
-		s, r, err := reopen(disk)
-		require.NoError(t, err)
-		require.Equal(t, []string{`={"version":1}`}, saved(r.Definitions))
-		require.NoError(t, s.Close())
-		require.Equal(t, old, disk.names[definitionsName].data)
+	for _, version := range []byte{1, definitionsVersion + 1} {
+		disk.names[definitionsName].data[8] = version
+		_, _, err = reopen(disk)
+		require.ErrorIs(t, err, errVersion)
 	}
-	s, _, err = reopen(disk)
-	require.NoError(t, err)
-	defineNow(t, s, def("", ""), def("new", "1"))
-	require.NoError(t, s.Close())
-	require.Equal(t, []string{"new=1"}, found(t, disk))
-
-	old[14] ^= 1
-	disk.write(definitionsName, old)
+	disk.names[definitionsName].data[8] = 0
 	_, _, err = reopen(disk)
-	require.ErrorContains(t, err, "definitions is damaged at offset 16")
-	old[8] = definitionsVersion + 1
-	_, _, err = reopen(disk)
-	require.ErrorIs(t, err, errVersion)
+	require.ErrorContains(t, err, "definitions is damaged at offset 8")
+	disk.names[definitionsName].data[8] = definitionsVersion
+	require.Equal(t, []string{"x=1"}, found(t, disk))
 }
 
 // On a full disk changes wait, and messages do not wait for them.

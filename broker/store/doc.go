@@ -121,11 +121,8 @@
 //
 // # Formats
 //
-// The header of each kind of file contains a version. A file of a later version is refused
-// (errVersion); files of earlier versions are read. file.go lists the versions of segments.
-// Version 1 of the definitions was a single document; the owner gets it as the definition
-// without a key. Files are always written in the present version, so an older Curfew cannot
-// open a directory that a newer one has used.
+// The header of each kind of file contains a version. A file of another version is refused
+// (errVersion): an older Curfew cannot open a directory that a newer one has used.
 //
 // # Concurrency
 //

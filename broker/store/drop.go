@@ -306,7 +306,7 @@ func (j *journal) remove(s *segment) {
 func (s *segment) eachFact(fn func(*facts)) {
 	s.eachRecord(func(at int, k kind, rec []byte) bool {
 		if k.statesFacts() {
-			f := factsOf(k, rec[recordHeader:], s.millis)
+			f := factsOf(k, rec[recordHeader:])
 			fn(&f)
 		}
 		return true

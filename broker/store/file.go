@@ -9,22 +9,10 @@ import (
 	"strings"
 )
 
-// version is the version of the segments that are written. Segments of older versions are
-// read, down to oldestVersion. A later version has records that this Curfew would take for
-// the end of the log.
-//
-//	1  the first
-//	2  records that amend entries
-//	3  expiry in Unix µs (in ms before)
-//	4  records of transactions
-//	5  entries with the time at which they were enqueued
-//	6  entries of quorum queues with a priority in their numbers; dead segments that end after their list of segments
-//	7  amendments with the instant until which a message waits
-const (
-	version       = 7
-	microsVersion = 3
-	oldestVersion = 1
-)
+// version is the version of the segments that are written, and the only one that is read: those
+// before it were never released. A later version has records that this Curfew would take for the
+// end of the log.
+const version = 7
 
 const (
 	journalMagic = "CURFEWJ\n"
@@ -65,24 +53,20 @@ func getFileHeader(b []byte) (h segmentHeader, err error) {
 	if len(b) < fileHeader || string(b[:8]) != journalMagic {
 		return h, errNoHeader
 	}
-	v := binary.LittleEndian.Uint32(b[8:])
-	if v < oldestVersion || v > version {
-		if v > version && v < 1<<16 {
-			return h, fmt.Errorf("format %d, this Curfew reads %d to %d: %w", v, oldestVersion, version, errVersion)
+	if v := binary.LittleEndian.Uint32(b[8:]); v != version {
+		if v > 0 && v < 1<<16 {
+			return h, fmt.Errorf("format %d, this Curfew reads %d: %w", v, version, errVersion)
 		}
 		return h, errNoHeader
 	}
 	if binary.LittleEndian.Uint32(b[60:]) != crc32.Checksum(b[:60], castagnoli) {
 		return h, errNoHeader
 	}
-	return segmentHeader{binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:]), v < microsVersion}, nil
+	return segmentHeader{binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])}, nil
 }
 
 // segmentHeader is the content of a segment file's header.
-type segmentHeader struct {
-	id, number uint64
-	millis     bool // its records give expiry in Unix ms
-}
+type segmentHeader struct{ id, number uint64 }
 
 const journalSuffix = ".journal"
 

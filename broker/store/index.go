@@ -60,7 +60,7 @@ func (x *index) add(s *scanned, k kind, rec []byte) {
 	if !k.statesFacts() {
 		return
 	}
-	f := factsOf(k, rec[recordHeader:], s.millis)
+	f := factsOf(k, rec[recordHeader:])
 	f.eachEntry(func(e Enqueue) {
 		if n := e.Pos.segment(); n != s.number {
 			s.enters.Add(n)

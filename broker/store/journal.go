@@ -49,7 +49,6 @@ type journaled struct {
 	file     file // open from the first write until paged; used by the committer until complete, then by the maintainer
 	complete bool // ended, written and synced
 	dropped  bool // nothing may refer to it from now on; used by the maintainer only
-	millis   bool // it has an older version: expiry is in Unix ms
 
 	// The other segments that this one's records refer to. While such a segment exists,
 	// these records must not be forgotten: see drop.go.

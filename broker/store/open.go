@@ -214,7 +214,7 @@ func (j *journal) restore(s *scanned) {
 	j.existing.Add(s.number)
 	j.addLocked(&segment{
 		number: s.number, mem: s.mem, used: s.end, paged: true, given: int64(s.messages),
-		journaled: journaled{complete: true, enters: s.enters, alters: s.alters, origins: s.origins, millis: s.millis},
+		journaled: journaled{complete: true, enters: s.enters, alters: s.alters, origins: s.origins},
 	})
 }
 

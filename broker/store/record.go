@@ -41,10 +41,10 @@ const (
 	kindDropped
 	// kindEnd ends a segment. It has no payload.
 	kindEnd
-	// kindAmend: uint64 position as of which it holds, amendments. Since version 2.
+	// kindAmend: uint64 position as of which it holds, amendments.
 	kindAmend
 	// kindTransact: uint64 position as of which it holds, uint64 number of runs, runs,
-	// entries. Since version 4.
+	// entries.
 	kindTransact
 
 	lastKind = kindTransact
@@ -97,7 +97,7 @@ func validAt(id, segment uint64, mem []byte, at int) (k kind, rec []byte, ok boo
 }
 
 // entryBytes is the length of an entry: uint64 queue, seq, position; flags in the top byte
-// of the last, expiry in Unix µs in the other bytes (in ms before version 3).
+// of the last, expiry in Unix µs in the other bytes.
 const (
 	entryBytes  = 32
 	expiryBits  = 56
@@ -113,7 +113,7 @@ func putEntry(b []byte, e *Enqueue) {
 
 // size returns the length of an entry in a record. An entry with an enqueue time is
 // followed by as many bytes again: a queue of zero, which no queue has, and a uint64
-// instant in Unix µs. Since version 5.
+// instant in Unix µs.
 func (e *Enqueue) size() int {
 	if e.EnqueuedAt != 0 {
 		return 2 * entryBytes
@@ -149,7 +149,7 @@ func getEntry(b []byte) Enqueue {
 // amendBytes is the length of an amendment: uint64 queue, seq, uint32 segment of the
 // message, uint16 deliveries, uint8 flags, zero, uint64 expiry as in an entry. An amendment of
 // a message that waits is followed by as many bytes again: a queue of zero, and until when, as with
-// the enqueue time of an entry. Since version 7.
+// the enqueue time of an entry.
 const amendBytes = entryBytes
 
 // amendment holds the new terms of an entry.
@@ -233,7 +233,6 @@ type facts struct {
 	runs    []byte
 	entries []byte
 	amends  []byte
-	millis  bool // expiry is in Unix ms
 }
 
 // statesFacts reports whether records of this kind say where messages are.
@@ -246,9 +245,9 @@ func (k kind) statesFacts() bool {
 }
 
 // factsOf splits the payload of a record that states facts. A record with a valid checksum
-// has the right lengths. millis: the record has a version before expiry was in µs.
-func factsOf(k kind, payload []byte, millis bool) facts {
-	f := facts{kind: k, millis: millis}
+// has the right lengths.
+func factsOf(k kind, payload []byte) facts {
+	f := facts{kind: k}
 	if k == kindSettle || k == kindMove || k == kindAmend || k == kindTransact {
 		f.asOf, payload = Pos(binary.LittleEndian.Uint64(payload)), payload[8:]
 	}
@@ -279,7 +278,7 @@ func (f *facts) eachEntry(fn func(Enqueue)) {
 		e := getEntry(b)
 		e.EnqueuedAt = getSince(b[entryBytes:])
 		b = b[e.size():]
-		e.Durable, e.ExpiresAt = f.kind != kindHold, f.expiry(e.ExpiresAt)
+		e.Durable = f.kind != kindHold
 		fn(e)
 	}
 }
@@ -288,15 +287,6 @@ func (f *facts) eachAmend(fn func(amendment)) {
 	for b := f.amends; len(b) >= amendBytes; {
 		a := getAmend(b)
 		b = b[a.size():]
-		a.ExpiresAt = f.expiry(a.ExpiresAt)
 		fn(a)
 	}
-}
-
-// expiry converts an expiry of the record, which is in Unix ms before version 3.
-func (f *facts) expiry(stored deadline.Instant) deadline.Instant {
-	if f.millis {
-		return deadline.FromUnixMilli(int64(stored))
-	}
-	return stored
 }

@@ -24,8 +24,7 @@ type Recovery struct {
 	New      bool  // the directory contained no store
 
 	// Definitions has the latest value of each key that Define was given, in the order of
-	// the calls. A directory of an older version has a single definition, without a key:
-	// the document that it kept.
+	// the calls.
 	Definitions []Definition
 
 	// The torn tail that was cut off, if there was one: the end of what was being written
@@ -203,7 +202,7 @@ func (r *recovery) open(name string, number uint64) error {
 		return fmt.Errorf("store: %w", err)
 	}
 	r.total += size
-	r.files = append(r.files, &scanned{name: name, number: number, mem: mem, journaled: journaled{millis: head.millis}})
+	r.files = append(r.files, &scanned{name: name, number: number, mem: mem})
 	return nil
 }
 

@@ -51,9 +51,7 @@ func (s *scanned) note(k kind, rec []byte) {
 	case kindMessage:
 		s.messages++
 		if slots := slotsOf(rec); len(slots) > 0 {
-			if n := Pos(slots[0][0]).segment(); n != s.number { // or it was replaced in its own segment, by 0.1.0 before its release
-				s.origins.Add(n)
-			}
+			s.origins.Add(Pos(slots[0][0]).segment())
 		}
 	case kindMark:
 		s.mark(payload)
