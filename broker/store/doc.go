@@ -61,8 +61,8 @@
 //	                └──────────────► paged: the file's pages in
 //	                                 place of memory, same address
 //
-// Segments of the volatile log get a place in a file only when they are paged. Those files
-// have no name, are reused, and disappear with the process (spill.go).
+// Segments of the volatile log get a file only when they are paged. It has no name, and
+// disappears with its pages (spillTo).
 //
 // A publisher takes strips of the volatile log's active segment and writes a batch into
 // them without holding the log's lock (putter.go). While a strip of a segment is open, the

@@ -17,7 +17,6 @@ type maintainer struct {
 	volatile *volatileLog
 	journal  *journal    // nil: memory only
 	define   func() bool // tries again to write definitions; false: still impossible
-	spilled  spill       // unused without a journal
 	relocate func(queue, seq uint64, old, new Pos) (Terms, bool)
 	log      *zap.Logger
 	opts     tuning
@@ -68,7 +67,7 @@ func (m *maintainer) round() bool {
 	if m.relocate != nil {
 		m.compact()
 	}
-	m.trim()
+	m.memory.unmapUnused()
 	return enough
 }
 
@@ -81,19 +80,9 @@ func (m *maintainer) makeReady() bool {
 	}
 	m.spill()
 	m.journal.dropSegments()
-	m.trim()
+	m.memory.unmapUnused() // the files of dropped segments have their space until then
 	enough := m.journal.refill(math.MaxInt)
 	return m.define() && enough
-}
-
-// trim returns unneeded memory, and frees the places on disk that are no longer mapped.
-func (m *maintainer) trim() {
-	for _, s := range m.memory.unmapUnused() {
-		s.place.free()
-	}
-	if m.journal != nil {
-		m.spilled.shrink(m.journal.isFull())
-	}
 }
 
 // close stops the maintainer, if it is still running.

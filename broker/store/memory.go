@@ -28,10 +28,10 @@ type mappings struct {
 	size int // of a common mapping; a multiple of the page size
 
 	mu       mutex
-	spare    [][]byte   // of size; the maintainer unmaps those beyond spareMappings
-	made     int        // mappings with small pages so far, up to smallMappings
-	large    [][]byte   // of other sizes, unused; the maintainer unmaps those beyond spareMappings of the common size: new pages take longer than a copy; whoever maps more before that unmaps them
-	unwanted []*segment // they map pages of files; the maintainer unmaps them
+	spare    [][]byte // of size; the maintainer unmaps those beyond spareMappings
+	made     int      // mappings with small pages so far, up to smallMappings
+	large    [][]byte // of other sizes, unused; the maintainer unmaps those beyond spareMappings of the common size: new pages take longer than a copy; whoever maps more before that unmaps them
+	unwanted [][]byte // pages of files; the maintainer unmaps them
 }
 
 func pageAlign(n int) int {
@@ -101,7 +101,7 @@ func (m *mappings) takeLarge(size int) []byte {
 
 // dispose takes back the memory of a segment that is no longer read; s may be nil.
 // Memory that is not worth keeping waits for the maintainer, because unmapping takes long.
-// It takes longest for pages of a closed file without a name: the file goes with its last
+// It takes longest for pages of a spilled segment: its file goes with its last
 // mapping, after the system has finished writing to it.
 func (m *mappings) dispose(s *segment) {
 	if s == nil {
@@ -111,7 +111,7 @@ func (m *mappings) dispose(s *segment) {
 	defer m.mu.Unlock()
 	switch {
 	case s.paged:
-		m.unwanted = append(m.unwanted, s)
+		m.unwanted = append(m.unwanted, s.mem)
 	case len(s.mem) == m.size:
 		m.spare = append(m.spare, s.mem)
 	default:
@@ -119,25 +119,19 @@ func (m *mappings) dispose(s *segment) {
 	}
 }
 
-// unmapUnused unmaps what is not worth keeping, and returns the segments that mapped pages
-// of files. Only the maintainer calls it.
-func (m *mappings) unmapUnused() (paged []*segment) {
+// unmapUnused unmaps what is not worth keeping. Only the maintainer calls it.
+func (m *mappings) unmapUnused() {
 	m.mu.Lock()
 	keep, keepLarge := min(len(m.spare), spareMappings), len(m.large)
 	for size := 0; keepLarge > 0 && size+len(m.large[keepLarge-1]) <= spareMappings*m.size; keepLarge-- {
 		size += len(m.large[keepLarge-1])
 	}
-	unwanted := slices.Concat(m.large[:keepLarge], m.spare[keep:])
-	paged = m.unwanted
+	unwanted := slices.Concat(m.large[:keepLarge], m.spare[keep:], m.unwanted)
 	m.spare, m.large, m.unwanted = slices.Clip(m.spare[:keep]), slices.Clone(m.large[keepLarge:]), nil
 	m.mu.Unlock()
-	for _, s := range paged {
-		unwanted = append(unwanted, s.mem)
-	}
 	for _, mem := range unwanted {
 		unmap(mem)
 	}
-	return paged
 }
 
 // makeReady prepares mappings for a store with many of them. It stops after a few even if
@@ -168,11 +162,8 @@ func (m *mappings) short() bool {
 // close unmaps everything that is unused.
 func (m *mappings) close() {
 	m.mu.Lock()
-	all := slices.Concat(m.large, m.spare)
+	m.unwanted = slices.Concat(m.unwanted, m.large, m.spare)
 	m.large, m.spare = nil, nil
 	m.mu.Unlock()
-	for _, mem := range all {
-		unmap(mem)
-	}
 	m.unmapUnused()
 }

@@ -150,19 +150,16 @@ func (s *Store) start(t tuning, o *Options) {
 	s.memory.size = t.segmentBytes
 	s.maintainer = &maintainer{
 		memory: &s.memory, journal: s.journal, relocate: o.Relocate, log: o.logger(), opts: t,
-		spilled: spill{size: t.segmentBytes},
-		bell:    make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
+		bell: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	wake := func() { deadline.Wake(s.maintainer.bell) }
 	s.volatile = newVolatileLog(&s.memory, wake)
 	if s.journal != nil {
-		s.volatile.overflow, s.maintainer.spilled.fs = t.overflow, s.journal.fs
-	}
-	s.maintainer.volatile = s.volatile
-	if s.journal != nil {
+		s.volatile.overflow = t.overflow
 		s.maintainer.define, s.definitions.wake, s.journal.wake = s.definitions.retry, wake, wake
 		go s.journal.runCommitter()
 	}
+	s.maintainer.volatile = s.volatile
 	go s.maintainer.run()
 }
 

@@ -1,6 +1,10 @@
 package store
 
-import "go.uber.org/zap"
+import (
+	"fmt"
+
+	"go.uber.org/zap"
+)
 
 // Young segments stay in anonymous memory, where most of them die and are reused. When
 // there are too many, the oldest are paged: their file's pages replace that memory, at the
@@ -69,7 +73,7 @@ func (j *journal) nextToPage() *segment {
 func (m *maintainer) spill() {
 	v := m.volatile
 	for {
-		m.trim()
+		m.memory.unmapUnused()
 		s := v.nextToSpill(m.opts.resident)
 		if s == nil {
 			return
@@ -77,7 +81,7 @@ func (m *maintainer) spill() {
 		if !s.tryRetain() {
 			return // it has died: releasing it wakes the maintainer
 		}
-		err := m.spilled.put(s)
+		err := spillTo(m.journal.fs, s)
 		if err == nil {
 			v.setPaged(s)
 		}
@@ -89,4 +93,25 @@ func (m *maintainer) spill() {
 			return
 		}
 	}
+}
+
+// spillTo writes the segment to a file without a name, and replaces its memory by the file's pages. The
+// file disappears with them, and takes no descriptor until then. Files that several segments share,
+// whose space is used again, write half as fast again, but are not worth the moving of segments
+// from one to the other.
+func spillTo(fs fileSystem, s *segment) error {
+	f, err := fs.Create(spillTemp, int64(len(s.mem)))
+	if err != nil {
+		return fmt.Errorf("spill: %w", err)
+	}
+	defer f.Close()
+	if err = fs.Remove(spillTemp); err == nil {
+		if _, err = f.WriteAt(s.mem[:s.used], 0); err == nil {
+			err = f.MapOver(s.mem, 0, true)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("spill: %w", err)
+	}
+	return nil
 }

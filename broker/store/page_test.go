@@ -60,3 +60,67 @@ func TestMaintainerUnmapsWhatIsPaged(t *testing.T) {
 	require.Empty(t, s.memory.unwanted)
 	require.NoError(t, s.Close())
 }
+
+// What is spilled takes neither descriptors nor names. Messages larger than a segment are spilled as well, and
+// can be read all the time.
+func TestSpilledFilesAreClosed(t *testing.T) {
+	dir := t.TempDir()
+	real, err := openDir(dir)
+	require.NoError(t, err)
+	disk, o := &countedDisk{fileSystem: real}, Options{Dir: dir, SegmentBytes: 1 << 14}
+	s := openTuned(t, disk, o, 1<<14)
+	s.maintainer.close()
+	var positions []Pos
+	for i := range 500 {
+		size := 900
+		if i%100 == 0 {
+			size = 1 << 15
+		}
+		p, err := s.Put(text(i, size), false, 1)
+		require.NoError(t, err)
+		positions = append(positions, p)
+	}
+	first := s.View(positions[0])
+	s.maintainer.round()
+	require.Greater(t, disk.made, 20)
+	require.Zero(t, disk.open)
+	_, err = os.Stat(filepath.Join(dir, spillTemp))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.Equal(t, text(0, 1<<15), first, "by who looked before")
+	for i, p := range positions {
+		require.Equal(t, text(i, len(s.View(p).Body)), s.View(p))
+		s.Release(p)
+	}
+	require.NoError(t, s.Close())
+}
+
+// A disk that fails halfway leaves transient messages as they are, and takes them when it
+// works again.
+func TestSpillingFails(t *testing.T) {
+	disk := &failingDisk{fileSystem: newCrashDisk()}
+	tune := tiny(SyncGroup)
+	s, _, err := openOn(disk, tune, &Options{})
+	require.NoError(t, err)
+	s.maintainer.close()
+	var positions []Pos
+	for i := range 200 {
+		p, err := s.Put(text(i, 500), false, 1)
+		require.NoError(t, err)
+		positions = append(positions, p)
+	}
+	for _, at := range []string{"create", "remove", "write", "map"} {
+		disk.at = at
+		was := s.figures().ResidentBytes
+		s.maintainer.round()
+		require.Greater(t, s.figures().ResidentBytes, tune.resident, at)
+		require.LessOrEqual(t, s.figures().ResidentBytes, was)
+	}
+	disk.at = ""
+	s.maintainer.round()
+	require.LessOrEqual(t, s.figures().ResidentBytes, tune.resident)
+	for i, p := range positions {
+		require.Equal(t, text(i, 500), s.View(p))
+		s.Release(p)
+	}
+	require.NoError(t, s.Close())
+}

@@ -1,8 +1,6 @@
 package store
 
-import (
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // defaultSegmentBytes is the size of a segment. A message that does not fit gets a segment
 // of its own size.
@@ -22,10 +20,6 @@ type segment struct {
 	// paged: mem holds a file's pages, which the system can read again, not anonymous
 	// memory. Written by the maintainer while it holds a reference.
 	paged bool
-
-	// place is where the pages of a volatile segment are, if it has the common size. Used
-	// by the maintainer only.
-	place spillPlace
 
 	// Guarded by the log's lock while the segment is appended to or a strip is open;
 	// constant afterwards.

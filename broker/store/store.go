@@ -270,7 +270,6 @@ func (s *Store) close(last func() error) error {
 	}
 	s.volatile.close()
 	s.memory.close()
-	s.maintainer.spilled.close()
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.Close())
 	}

@@ -342,10 +342,10 @@ func (d *failingDisk) fail(at string) error {
 
 func (d *failingDisk) Create(name string, size int64) (file, error) {
 	f, err := d.fileSystem.Create(name, size)
-	if name == spillTemp {
-		f = &failingFile{f, d}
+	if name != spillTemp {
+		return f, err
 	}
-	return f, err
+	return &failingFile{f, d}, errors.Join(err, d.fail("create"))
 }
 
 func (d *failingDisk) Remove(name string) error {
@@ -369,13 +369,6 @@ func (f *failingFile) MapOver(mem []byte, offset int64, writable bool) error {
 		return err
 	}
 	return f.file.MapOver(mem, offset, writable)
-}
-
-func (f *failingFile) Allocate(size int64) error {
-	if err := f.disk.fail("allocate"); err != nil {
-		return err
-	}
-	return f.file.Allocate(size)
 }
 
 // Large messages are written beside each other, and beside whoever commits: what is on disk is whole.
