@@ -31,10 +31,10 @@ type committer struct {
 	announced           Pos // synced up to here according to the last mark
 }
 
-func (j *journal) runCommitter() {
-	defer close(j.commit.ended)
+// run works until the journal is shut or has failed.
+func (c *committer) run() {
+	defer close(c.j.commit.ended)
 	resumed()
-	c := &committer{j: j, alarm: time.NewTimer(time.Hour)}
 	defer c.alarm.Stop()
 	for c.gather() {
 		err := c.save()
@@ -186,7 +186,7 @@ func (c *committer) save() error {
 // attachTo gives a segment its file. If it may have to wait for one, what was written before is
 // synced first, so that nobody waits for that as well (emptyDead).
 func (c *committer) attachTo(s *segment) error {
-	if s.file == nil && c.dirty != nil && !c.j.hasSpare(s.number) {
+	if s.file == nil && c.dirty != nil && !c.j.spare.has(s.number) {
 		if err := c.syncFile(); err != nil {
 			return err
 		}
@@ -194,7 +194,7 @@ func (c *committer) attachTo(s *segment) error {
 		c.j.commit.synced = max(c.j.commit.synced, c.safe)
 		c.j.mu.Unlock()
 	}
-	return c.j.attach(s)
+	return c.attach(s)
 }
 
 // scheduleSync sets when to act without being woken: to sync, or else to write a last mark.

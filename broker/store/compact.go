@@ -33,7 +33,7 @@ func (m *maintainer) compact() {
 	if m.journal == nil {
 		return
 	}
-	for _, s := range m.journal.sparse(m.opts.slack, m.journal.isFull()) {
+	for _, s := range m.journal.sparse(m.opts.slack, m.journal.spare.isFull()) {
 		if err := m.evacuate(s); err != nil {
 			if !errors.Is(err, ErrFull) && !errors.Is(err, errClosed) {
 				_ = m.journal.fail(err)
@@ -160,11 +160,11 @@ func (m *maintainer) evacuate(s *segment) error {
 		return nil
 	}
 	defer j.release(s, 1)
-	if !j.isComplete(s) || j.existingOf(s.origins) > 0 || !m.findEntries(s) {
+	if m.existingOf(s.origins) > 0 || !m.findEntries(s) {
 		return nil
 	}
 	slices.SortStableFunc(m.found, func(a, b Enqueue) int { return a.Pos.offset() - b.Pos.offset() })
-	if len(s.mem) > j.memory.size && !j.isFull() && m.foundBytes(s)*2 > s.used {
+	if len(s.mem) > j.memory.size && !j.spare.isFull() && m.foundBytes(s)*2 > s.used {
 		return nil // what the references suggested is wrong where one message is so large
 	}
 	for entries := m.found; len(entries) > 0; {
@@ -200,24 +200,19 @@ func (m *maintainer) foundBytes(s *segment) (size int) {
 	return size
 }
 
-func (j *journal) isComplete(s *segment) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return s.complete
-}
-
 // findEntries collects in m.found the entries that may refer to messages of s, from the
 // records of s and of the segments that refer to it. It returns false if one of those is
 // not complete yet.
 func (m *maintainer) findEntries(s *segment) bool {
 	m.found = m.found[:0]
-	complete := true
-	m.journal.table.each(func(other *segment) bool {
-		if other != s && !m.journal.enters(other, s.number) {
-			return true
-		}
-		if complete = m.journal.isComplete(other); !complete {
-			return false
+	j, complete := m.journal, true
+	j.table.each(func(other *segment) bool {
+		j.mu.Lock()
+		refers := other == s || other.enters.Has(s.number)
+		complete = !refers || other.complete
+		j.mu.Unlock()
+		if !refers || !complete {
+			return complete
 		}
 		other.eachFact(func(f *facts) {
 			f.eachEntry(func(e Enqueue) {
@@ -229,12 +224,6 @@ func (m *maintainer) findEntries(s *segment) bool {
 		return true
 	})
 	return complete
-}
-
-func (j *journal) enters(s *segment, number uint64) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return s.enters.Has(number)
 }
 
 // move copies a message of s for the entries in m.references. It checks the message first: a

@@ -28,10 +28,11 @@ import (
 // together with everything that was carried before it.
 
 // dropSegments drops what can be dropped. Only the maintainer calls it.
-func (j *journal) dropSegments() {
+func (m *maintainer) dropSegments() {
+	j := m.journal
 	var needless, waiting []*segment
-	for _, s := range j.takeDeadSegments() {
-		if s.dropped = s.emptied || j.existingOf(s.enters)+j.existingOf(s.alters)+j.existingOf(s.origins) == 0 || j.carry(s); s.dropped {
+	for _, s := range m.takeDeadSegments() {
+		if s.dropped = s.emptied || m.existingOf(s.enters)+m.existingOf(s.alters)+m.existingOf(s.origins) == 0 || m.carry(s); s.dropped {
 			needless = append(needless, s)
 		} else {
 			waiting = append(waiting, s)
@@ -39,18 +40,19 @@ func (j *journal) dropSegments() {
 	}
 	j.mu.Lock()
 	j.deadSegments = append(j.deadSegments, waiting...)
-	j.recordDroppedLocked(needless)
+	m.recordDroppedLocked(needless)
 	j.mu.Unlock()
-	if len(needless) == 0 || j.syncDropped(needless) != nil {
+	if len(needless) == 0 || m.syncDropped(needless) != nil {
 		return
 	}
 	for _, s := range needless {
-		j.remove(s)
+		m.remove(s)
 	}
 }
 
 // syncDropped returns once the record of what was dropped is on disk. While that waits for space, it makes some.
-func (j *journal) syncDropped(needless []*segment) error {
+func (m *maintainer) syncDropped(needless []*segment) error {
+	j := m.journal
 	done := make(chan error, 1)
 	j.mu.Lock()
 	err := j.usableLocked()
@@ -70,7 +72,7 @@ func (j *journal) syncDropped(needless []*segment) error {
 			return err
 		case <-retry.C:
 			resumed()
-			j.emptyDead(needless)
+			m.emptyDead(needless)
 		}
 	}
 }
@@ -85,20 +87,21 @@ func (j *journal) syncDropped(needless []*segment) error {
 // enters a queue must not be lost if what was handed in after it survives. So a segment stays as it is
 // while it says something about another one that still has its messages, and while a move of one of
 // its own waits: a lost move leaves the message where it was.
-func (j *journal) emptyDead(needless []*segment) {
+func (m *maintainer) emptyDead(needless []*segment) {
+	j := m.journal
 	j.mu.Lock()
 	why, synced := j.spare.full, j.commit.synced
-	stuck := why != nil && !NoFiles(why) && j.unclaimedSpareLocked() < 0 && j.entered <= synced
+	stuck := why != nil && !NoFiles(why) && j.spare.unclaimedLocked() < 0 && j.entered <= synced
 	j.mu.Unlock()
 	if !stuck {
 		return
 	}
-	dead := j.takeDeadSegments()
+	dead := m.takeDeadSegments()
 	for _, s := range slices.Concat(needless, dead) {
-		if s.emptied || s.moved > synced || !j.refersToEmptied(s) {
+		if s.emptied || s.moved > synced || !m.refersToEmptied(s) {
 			continue
 		}
-		if err := j.empty(s); err != nil {
+		if err := m.empty(s); err != nil {
 			j.log.Warn("cannot free the space of a segment that is no longer needed", zap.Uint64("segment", s.number), zap.Error(err))
 			break
 		}
@@ -109,7 +112,8 @@ func (j *journal) emptyDead(needless []*segment) {
 }
 
 // refersToEmptied reports whether s refers to no other segment that still has its messages.
-func (j *journal) refersToEmptied(s *segment) bool {
+func (m *maintainer) refersToEmptied(s *segment) bool {
+	j := m.journal
 	for _, number := range slices.Concat(s.enters, s.alters, s.origins) {
 		if other := j.table.get(uint64(number)); other != nil && !other.emptied {
 			return false
@@ -119,7 +123,8 @@ func (j *journal) refersToEmptied(s *segment) bool {
 }
 
 // empty empties the file of a dead segment, whose memory nobody reads any more.
-func (j *journal) empty(s *segment) error {
+func (m *maintainer) empty(s *segment) error {
+	j := m.journal
 	f := s.file
 	if f == nil {
 		var err error
@@ -147,7 +152,8 @@ func (j *journal) empty(s *segment) error {
 }
 
 // takeDeadSegments takes the dead segments whose files are complete, in ascending order.
-func (j *journal) takeDeadSegments() []*segment {
+func (m *maintainer) takeDeadSegments() []*segment {
+	j := m.journal
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var dead, rest []*segment
@@ -165,14 +171,15 @@ func (j *journal) takeDeadSegments() []*segment {
 
 // exists reports whether a segment exists and is going to stay. Only the maintainer calls
 // it, and only the maintainer drops segments.
-func (j *journal) exists(number uint32) bool {
+func (m *maintainer) exists(number uint32) bool {
+	j := m.journal
 	s := j.table.get(uint64(number))
 	return s != nil && !s.dropped
 }
 
-func (j *journal) existingOf(s numberSet) (n int) {
+func (m *maintainer) existingOf(s numberSet) (n int) {
 	for _, number := range s {
-		if j.exists(number) {
+		if m.exists(number) {
 			n++
 		}
 	}
@@ -181,18 +188,19 @@ func (j *journal) existingOf(s numberSet) (n int) {
 
 // carry appends again what s records about existing segments, if that frees at least half
 // of s. Once refused, it tries again only when half of those segments are gone.
-func (j *journal) carry(s *segment) bool {
-	others := j.existingOf(s.enters) + j.existingOf(s.alters)
-	if j.existingOf(s.origins) > 0 || s.examined > 0 && others > s.examined/2 {
+func (m *maintainer) carry(s *segment) bool {
+	j := m.journal
+	others := m.existingOf(s.enters) + m.existingOf(s.alters)
+	if m.existingOf(s.origins) > 0 || s.examined > 0 && others > s.examined/2 {
 		return false
 	}
 	var needed carried
-	s.eachFact(func(f *facts) { needed.collect(j, s, f) })
+	s.eachFact(func(f *facts) { needed.collect(m, s, f) })
 	if needed.bytes() > s.used/2 {
 		s.examined = others
 		return false
 	}
-	if !j.mayCarry(needed.bytes()) {
+	if !m.mayCarry(needed.bytes()) {
 		return false
 	}
 	inSteps(j, needed.entries, func(j *journal, some []Enqueue) {
@@ -217,11 +225,12 @@ func (j *journal) carry(s *segment) bool {
 
 // mayCarry leaves the last part of the reserve to what cannot wait. What fits into the active
 // segment takes nothing of it: otherwise every start on a full disk would use up one file.
-func (j *journal) mayCarry(n int) bool {
+func (m *maintainer) mayCarry(n int) bool {
+	j := m.journal
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	left := j.unclaimedSpareLocked()
-	return left >= 0 && j.hasRoomLocked(n) || left-int64(n) >= j.floor(copying)
+	left := j.spare.unclaimedLocked()
+	return left >= 0 && j.hasRoomLocked(n) || left-int64(n) >= j.spare.floor(copying)
 }
 
 // carried holds the records of a segment that are still needed.
@@ -243,20 +252,20 @@ type carriedAmend struct {
 	asOf Pos
 }
 
-func (c *carried) collect(j *journal, s *segment, f *facts) {
+func (c *carried) collect(m *maintainer, s *segment, f *facts) {
 	f.eachEntry(func(e Enqueue) {
-		if n := e.Pos.segment(); n != s.number && j.exists(uint32(n)) {
+		if n := e.Pos.segment(); n != s.number && m.exists(uint32(n)) {
 			c.entries = append(c.entries, e)
 			c.size += e.size()
 		}
 	})
 	f.eachRun(func(r run) {
-		if uint64(r.segment) != s.number && j.exists(r.segment) {
+		if uint64(r.segment) != s.number && m.exists(r.segment) {
 			c.settles = append(c.settles, carriedRun{r, f.asOf})
 		}
 	})
 	f.eachAmend(func(a amendment) {
-		if uint64(a.segment) != s.number && j.exists(a.segment) {
+		if uint64(a.segment) != s.number && m.exists(a.segment) {
 			c.amends = append(c.amends, carriedAmend{a, f.asOf})
 		}
 	})
@@ -271,7 +280,8 @@ func (c *carried) bytes() int {
 }
 
 // recordDroppedLocked records that the segments are no longer needed.
-func (j *journal) recordDroppedLocked(needless []*segment) {
+func (m *maintainer) recordDroppedLocked(needless []*segment) {
+	j := m.journal
 	if len(needless) == 0 {
 		return
 	}
@@ -289,7 +299,8 @@ func (j *journal) recordDroppedLocked(needless []*segment) {
 
 // remove removes a dropped segment from disk and from memory. If the file cannot be
 // removed, the next Open removes it.
-func (j *journal) remove(s *segment) {
+func (m *maintainer) remove(s *segment) {
+	j := m.journal
 	if s.file != nil {
 		s.file.Close()
 	}

@@ -29,7 +29,7 @@ func (b *dropTest) open() *Recovery {
 	require.NoError(b.t, err)
 	s.maintainer.close()
 	b.Store = s
-	b.journal.refill(100)
+	b.journal.spare.refill(100)
 	return r
 }
 

@@ -21,7 +21,7 @@ func (j *journal) enqueuedLocked(entries []Enqueue) {
 // holdLocked appends those of the entries that only compaction reads. They have no part of the
 // reserve: a segment whose entries are not on record is not compacted.
 func (j *journal) holdLocked(entries []Enqueue) {
-	if j.unclaimedSpareLocked() >= j.opts.reserve {
+	if j.spare.unclaimedLocked() >= j.opts.reserve {
 		j.enterLocked(entries, kindHold)
 	}
 }

@@ -20,8 +20,6 @@ type journal struct {
 
 	define func() error // writes the definitions that records may refer to
 
-	filesMu mutex // held while making and removing spare files; taken before mu
-
 	unended *segment // the last segment of the last run, if its file is not ended yet; used by the committer only
 
 	// Everything below is guarded by mu.
@@ -232,7 +230,7 @@ func (j *journal) put(m *Message, refs int, origin Pos, may permission) (Pos, er
 		return 0, err
 	}
 	j.mu.Lock()
-	if err := j.admitLocked(align(n)+refs*2*entryBytes, may); err != nil {
+	if err := j.spare.admitLocked(align(n)+refs*2*entryBytes, may); err != nil {
 		j.mu.Unlock()
 		return 0, err
 	}

@@ -62,7 +62,7 @@ func (m *maintainer) stopped() bool {
 func (m *maintainer) round() bool {
 	enough := m.makeReady()
 	if m.journal != nil {
-		m.journal.pageOut()
+		m.pageOut()
 	}
 	if m.relocate != nil {
 		m.compact()
@@ -79,9 +79,9 @@ func (m *maintainer) makeReady() bool {
 		return true
 	}
 	m.spill()
-	m.journal.dropSegments()
+	m.dropSegments()
 	m.memory.unmapUnused() // the files of dropped segments have their space until then
-	enough := m.journal.refill(math.MaxInt)
+	enough := m.journal.spare.refill(math.MaxInt)
 	return m.define() && enough
 }
 

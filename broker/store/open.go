@@ -157,7 +157,7 @@ func (s *Store) start(t tuning, o *Options) {
 	if s.journal != nil {
 		s.volatile.overflow = t.overflow
 		s.maintainer.define, s.definitions.wake, s.journal.wake = s.definitions.retry, wake, wake
-		go s.journal.runCommitter()
+		go (&committer{j: s.journal, alarm: time.NewTimer(time.Hour)}).run()
 	}
 	s.maintainer.volatile = s.volatile
 	go s.maintainer.run()
@@ -174,7 +174,7 @@ func (o *Options) logger() *zap.Logger {
 // surviving entries.
 func newJournal(fs fileSystem, t tuning, memory *mappings, r *recovery) *journal {
 	j := &journal{appender: appender{memory: memory}, fs: fs, opts: t, id: r.id, log: r.log}
-	j.space.L = &j.mu
+	j.space.L, j.spare.j = &j.mu, j
 	j.wake = func() {}
 	j.dead = func(s *segment) *segment {
 		j.deadSegments = append(j.deadSegments, s)

@@ -42,9 +42,10 @@ func (a *appender) setPaged(s *segment) {
 
 // pageOut moves old segments of the journal from memory to their files. Only the maintainer
 // drops segments, so they stay during the call.
-func (j *journal) pageOut() {
+func (m *maintainer) pageOut() {
+	j := m.journal
 	for {
-		s := j.nextToPage()
+		s := m.nextToPage()
 		if s == nil {
 			return
 		}
@@ -59,7 +60,8 @@ func (j *journal) pageOut() {
 }
 
 // nextToPage returns the next segment to move, if it is complete.
-func (j *journal) nextToPage() *segment {
+func (m *maintainer) nextToPage() *segment {
+	j := m.journal
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if s := j.oldestResidentLocked(j.opts.resident); s != nil && s.complete {

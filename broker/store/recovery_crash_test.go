@@ -156,7 +156,7 @@ func (r *trial) open() bool {
 		return false
 	}
 	s.maintainer.close()
-	s.journal.refill(math.MaxInt)
+	s.journal.spare.refill(math.MaxInt)
 	r.s = s
 	r.check(found)
 	return true
@@ -320,7 +320,7 @@ func transact(n, m int) func(*trial) {
 	return func(r *trial) {
 		var positions []Pos
 		for i := range n {
-			r.s.journal.refill(math.MaxInt)
+			r.s.journal.spare.refill(math.MaxInt)
 			p, err := r.s.Put(text(r.ids+1+i, 0), true, 1)
 			if err != nil {
 				return
@@ -375,7 +375,7 @@ func synced(r *trial) { _ = r.s.journal.sync() }
 func roll(r *trial) {
 	until := r.s.journal.next + 1
 	for r.s.journal.next < until && r.s.Err() == nil {
-		if r.s.journal.refill(math.MaxInt); r.disk.crashed {
+		if r.s.journal.spare.refill(math.MaxInt); r.disk.crashed {
 			return
 		}
 		p, err := r.s.Put(text(0, 500), true, 1)

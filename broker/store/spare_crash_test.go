@@ -29,7 +29,7 @@ func TestStartsOnFullDisk(t *testing.T) {
 		s, r, err := reopen(disk)
 		require.NoError(t, err)
 		require.Equal(t, []uint64{1}, seqs(r))
-		require.Eventually(t, s.journal.isFull, waitFor, tick)
+		require.Eventually(t, s.journal.spare.isFull, waitFor, tick)
 		_, err = s.Put(text(2, 100), true, 1)
 		require.ErrorIs(t, err, ErrFull)
 		if err := s.CloseClean(nil); err != nil {
@@ -210,7 +210,7 @@ func (l *shortLife) use(n int) {
 // commitSoon waits for a commit unless the store waits for space.
 func (l *shortLife) commitSoon() {
 	l.commit(l.s, false)
-	for l.s.Err() == nil && l.s.figures().PendingCommits > 0 && l.s.figures().SpareBytes >= 0 && !l.s.journal.isFull() {
+	for l.s.Err() == nil && l.s.figures().PendingCommits > 0 && l.s.figures().SpareBytes >= 0 && !l.s.journal.spare.isFull() {
 		runtime.Gosched()
 	}
 }
@@ -382,7 +382,7 @@ func moveOnFullDisk(t *testing.T, disk *crashDisk, crashAt int) (letters []strin
 		require.Fail(t, "consuming makes no room")
 	}
 	if !crashed {
-		require.Eventually(t, func() bool { return !s.journal.isFull() || s.Err() != nil }, waitFor, tick)
+		require.Eventually(t, func() bool { return !s.journal.spare.isFull() || s.Err() != nil }, waitFor, tick)
 	}
 	_ = s.Close() // it may have crashed
 	return letters, crashed
@@ -401,7 +401,7 @@ func TestWhatMustNotBeEmptied(t *testing.T) {
 	b.journal.spare.owed += 1 << 30
 	b.journal.mu.Unlock()
 	emptied := func() int {
-		b.journal.emptyDead(nil)
+		b.maintainer.emptyDead(nil)
 		return b.disk.emptied
 	}
 	require.Zero(t, emptied(), "segment 2 says that message 2 has left")

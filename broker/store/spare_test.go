@@ -42,7 +42,7 @@ func TestDiskFull(t *testing.T) {
 		held = append(held, Enqueue{Queue: 1, Seq: seq, Pos: p, Durable: true})
 		s.Enqueued(held[len(held)-1:])
 	}
-	require.True(t, s.journal.isFull())
+	require.True(t, s.journal.spare.isFull())
 	commit(t, s)
 	require.Eventually(t, func() bool { return reported.Load() == 1 }, waitFor, tick)
 
@@ -71,7 +71,7 @@ func TestDiskFull(t *testing.T) {
 		require.Eventually(t, func() bool { return s.figures().SpareBytes > 0 }, waitFor, tick)
 	}
 	commit(t, s)
-	require.Eventually(t, func() bool { return !s.journal.isFull() }, waitFor, tick)
+	require.Eventually(t, func() bool { return !s.journal.spare.isFull() }, waitFor, tick)
 	_, err = s.Put(text(1, 500), true, 1)
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
@@ -83,11 +83,11 @@ func TestDiskFreedFromOutside(t *testing.T) {
 	disk.space = 4 << 12
 	s, _, err := reopen(disk)
 	require.NoError(t, err)
-	require.Eventually(t, s.journal.isFull, waitFor, tick)
+	require.Eventually(t, s.journal.spare.isFull, waitFor, tick)
 	disk.mu.Lock()
 	disk.space = 1 << 20
 	disk.mu.Unlock()
-	require.Eventually(t, func() bool { return !s.journal.isFull() }, waitFor, tick)
+	require.Eventually(t, func() bool { return !s.journal.spare.isFull() }, waitFor, tick)
 	p, err := s.Put(text(1, 500), true, 0)
 	require.NoError(t, err)
 	s.Release(p)
@@ -212,14 +212,14 @@ func TestNoFileDescriptors(t *testing.T) {
 	}
 	why := <-reported
 	require.True(t, NoFiles(why), why)
-	require.True(t, s.journal.isFull())
+	require.True(t, s.journal.spare.isFull())
 	require.Empty(t, done)
 	disk.mu.Lock()
 	disk.noFiles = false
 	disk.mu.Unlock()
 	require.NoError(t, <-done)
 	require.NoError(t, <-reported)
-	require.Eventually(t, func() bool { return !s.journal.isFull() }, waitFor, tick)
+	require.Eventually(t, func() bool { return !s.journal.spare.isFull() }, waitFor, tick)
 	_, err = s.Put(text(1, 500), true, 0)
 	require.NoError(t, err)
 	require.Empty(t, reported)

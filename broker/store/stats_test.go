@@ -16,7 +16,7 @@ func (s *Store) figures() figures {
 		j.figures(&x)
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		x.PendingCommits, x.SpareBytes = len(j.commit.waiters), j.unclaimedSpareLocked()
+		x.PendingCommits, x.SpareBytes = len(j.commit.waiters), j.spare.unclaimedLocked()
 	}
 	return x
 }
