@@ -3,8 +3,6 @@ package store
 import (
 	"cmp"
 	"slices"
-
-	"curfew/broker/deadline"
 )
 
 // index gathers, without pointers, what the records say about each queue. Records may come
@@ -19,14 +17,6 @@ type queueIndex struct {
 	entries []RecoveredEntry
 	runs    []settledRun
 	amends  []amended
-
-	enqueued map[enteredAt]deadline.Instant // of the entries that have it
-}
-
-// enteredAt identifies an entry at a position.
-type enteredAt struct {
-	seq uint64
-	pos Pos
 }
 
 // amended holds the terms of an entry as of a position. The entry's message was in segment.
@@ -67,13 +57,7 @@ func (x *index) add(s *scanned, k kind, rec []byte) {
 		}
 		if e.Durable {
 			q := x.queue(e.Queue)
-			q.entries = append(q.entries, RecoveredEntry{Seq: e.Seq, Pos: e.Pos, Terms: Terms{ExpiresAt: e.ExpiresAt, Flags: e.Flags}})
-			if e.EnqueuedAt != 0 {
-				if q.enqueued == nil {
-					q.enqueued = map[enteredAt]deadline.Instant{}
-				}
-				q.enqueued[enteredAt{e.Seq, e.Pos}] = e.EnqueuedAt
-			}
+			q.entries = append(q.entries, RecoveredEntry{e.Seq, e.Pos, e.EnqueuedAt, Terms{ExpiresAt: e.ExpiresAt, Flags: e.Flags}})
 		}
 	})
 	f.eachRun(func(r run) {
@@ -99,25 +83,11 @@ func (x *index) surviving(exists func(Pos) bool) []RecoveredQueue {
 	for id, q := range x.queues {
 		if entries := q.surviving(exists); len(entries) > 0 {
 			q.amend(entries)
-			queues = append(queues, RecoveredQueue{Queue: id, Entries: entries, enqueued: q.since(entries)})
+			queues = append(queues, RecoveredQueue{Queue: id, Entries: entries})
 		}
 	}
 	slices.SortFunc(queues, func(a, b RecoveredQueue) int { return cmp.Compare(a.Queue, b.Queue) })
 	return queues
-}
-
-// since returns the enqueue times of the surviving entries only.
-func (q *queueIndex) since(entries []RecoveredEntry) (kept map[enteredAt]deadline.Instant) {
-	if q.enqueued == nil {
-		return nil
-	}
-	kept = map[enteredAt]deadline.Instant{}
-	for _, e := range entries {
-		if at, ok := q.enqueued[enteredAt{e.Seq, e.Pos}]; ok {
-			kept[enteredAt{e.Seq, e.Pos}] = at
-		}
-	}
-	return kept
 }
 
 // surviving filters the entries in place. If a sequence number has several entries, the one

@@ -42,19 +42,14 @@ type RecoveredQueue struct {
 
 	clean     bool        // the last run stopped cleanly, and
 	delivered []Delivered // these entries had been delivered; ascending
-	enqueued  map[enteredAt]deadline.Instant
-}
-
-// EnqueuedAt returns the time at which the entry was enqueued; 0: not recorded.
-func (q *RecoveredQueue) EnqueuedAt(e *RecoveredEntry) deadline.Instant {
-	return q.enqueued[enteredAt{e.Seq, e.Pos}]
 }
 
 // RecoveredEntry is an entry as given to Enqueued, or amended later. Pos is different if
 // compaction has moved the message.
 type RecoveredEntry struct {
-	Seq uint64
-	Pos Pos
+	Seq        uint64
+	Pos        Pos
+	EnqueuedAt deadline.Instant // 0: not recorded
 	Terms
 }
 

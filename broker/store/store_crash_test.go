@@ -434,7 +434,7 @@ func (w *world) read(queues []RecoveredQueue, view func(Pos) Message) map[place]
 				require.Equal(w.t, message(id), m, "a wrong body")
 			}
 			found[place{q.Queue, e.Seq}] = queuedMessage{id, e.Terms}
-			require.Equal(w.t, since(q.Queue, e.Seq), q.EnqueuedAt(&e))
+			require.Equal(w.t, since(q.Queue, e.Seq), e.EnqueuedAt)
 		}
 	}
 	return found

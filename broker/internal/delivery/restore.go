@@ -32,7 +32,7 @@ func (q *Queue) Restore(r *store.RecoveredQueue, keep bool, above queue.Seq) {
 			q.core.Wait(queue.Seq(e.Seq), e.WaitsUntil)
 			q.env.Timers.Add(q, e.WaitsUntil)
 		}
-		at := r.EnqueuedAt(&e)
+		at := e.EnqueuedAt
 		if at != 0 && q.enqueued != nil {
 			q.enqueued.add(queue.Seq(e.Seq), at)
 		}
