@@ -140,7 +140,7 @@ func (m *maintainer) moveVolatile(s *segment, rec []byte) error {
 	copied := m.volatile.table.get(p.segment())
 	for i := range m.references {
 		e := &m.references[i]
-		m.volatile.enqueued(&Enqueue{Queue: e.Queue, Seq: e.Seq, Pos: p})
+		m.volatile.enqueued(p, e.Queue, e.Seq)
 	}
 	for i := range m.references {
 		e := &m.references[i]

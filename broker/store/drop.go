@@ -137,13 +137,11 @@ func (m *maintainer) empty(s *segment) error {
 	}
 	defer f.Close()
 	at := fileHeader
-	s.eachRecord(func(_ int, k kind, rec []byte) bool {
-		listed := k == kindMark || k == kindSegments
-		if listed {
-			at += align(len(rec))
-		}
-		return listed && k != kindSegments
-	})
+	for k := kindMark; k != kindSegments; { // the list comes first, behind a mark
+		var n int
+		k, n = header(s.mem[at:])
+		at += align(n)
+	}
 	s.emptied = true
 	if err := writeEnd(f, j.id, s.number, at); err != nil {
 		return err
@@ -315,21 +313,10 @@ func (m *maintainer) remove(s *segment) {
 
 // eachFact calls fn for the records of a complete segment that say where messages are.
 func (s *segment) eachFact(fn func(*facts)) {
-	s.eachRecord(func(at int, k kind, rec []byte) bool {
-		if k.statesFacts() {
-			f := factsOf(k, rec[recordHeader:])
-			fn(&f)
-		}
-		return true
-	})
-}
-
-// eachRecord calls fn for the records of a sealed journal segment until it returns false.
-func (s *segment) eachRecord(fn func(at int, k kind, rec []byte) bool) {
 	for at := fileHeader; at < s.used; {
 		k, n := header(s.mem[at:])
-		if !fn(at, k, s.mem[at:at+n]) {
-			return
+		if f, states := factsOf(k, s.mem[at+recordHeader:at+n]); states {
+			fn(&f)
 		}
 		at += align(n)
 	}

@@ -47,10 +47,10 @@ func (x *index) queue(id uint64) *queueIndex {
 
 // add adds a record of segment s.
 func (x *index) add(s *scanned, k kind, rec []byte) {
-	if !k.statesFacts() {
+	f, states := factsOf(k, rec[recordHeader:])
+	if !states {
 		return
 	}
-	f := factsOf(k, rec[recordHeader:])
 	f.eachEntry(func(e Enqueue) {
 		if n := e.Pos.segment(); n != s.number {
 			s.enters.Add(n)

@@ -94,12 +94,12 @@ func slotsOf(b []byte) []slot {
 // slotScan is how many slots are searched for a free one.
 const slotScan = 16
 
-// takeSlot records in a free slot of the message which entry refers to it. If none is free
+// enqueued records in a free slot of the message at p which entry refers to it. If none is free
 // compaction cannot move the message, which costs only memory. If there are many slots each
 // queue searches from a different start: otherwise every queue would search through the
 // slots taken before.
-func takeSlot(b []byte, queue, seq uint64) {
-	slots := slotsOf(b)
+func (v *volatileLog) enqueued(p Pos, queue, seq uint64) {
+	slots := slotsOf(v.table.get(p.segment()).mem[p.offset():])
 	from := 0
 	if len(slots) > slotScan {
 		from = int(queue * 0x9e3779b97f4a7c15 >> 32 % uint64(len(slots)))

@@ -206,15 +206,6 @@ func putRun(b []byte, r *run) {
 	binary.LittleEndian.PutUint32(b[20:], r.segment)
 }
 
-func getRun(b []byte) run {
-	return run{
-		queue:   binary.LittleEndian.Uint64(b[0:]),
-		first:   binary.LittleEndian.Uint64(b[8:]),
-		count:   binary.LittleEndian.Uint32(b[16:]),
-		segment: binary.LittleEndian.Uint32(b[20:]),
-	}
-}
-
 // runOf returns the run of a single settlement.
 func runOf(s *Settle) run {
 	return run{queue: s.Queue, first: s.Seq, count: 1, segment: uint32(s.Pos.segment())}
@@ -235,20 +226,12 @@ type facts struct {
 	amends  []byte
 }
 
-// statesFacts reports whether records of this kind say where messages are.
-func (k kind) statesFacts() bool {
+// factsOf splits the payload of a record that says where messages are; states: the record is of such
+// a kind. A record with a valid checksum has the right lengths.
+func factsOf(k kind, payload []byte) (f facts, states bool) {
+	f.kind = k
 	switch k {
-	case kindEnqueue, kindHold, kindSettle, kindMove, kindAmend, kindTransact:
-		return true
-	}
-	return false
-}
-
-// factsOf splits the payload of a record that states facts. A record with a valid checksum
-// has the right lengths.
-func factsOf(k kind, payload []byte) facts {
-	f := facts{kind: k}
-	if k == kindSettle || k == kindMove || k == kindAmend || k == kindTransact {
+	case kindSettle, kindMove, kindAmend, kindTransact:
 		f.asOf, payload = Pos(binary.LittleEndian.Uint64(payload)), payload[8:]
 	}
 	switch k {
@@ -263,13 +246,19 @@ func factsOf(k kind, payload []byte) facts {
 	case kindTransact:
 		n := binary.LittleEndian.Uint64(payload) * runBytes
 		f.runs, f.entries = payload[8:8+n], payload[8+n:]
+	default:
+		return f, false
 	}
-	return f
+	return f, true
 }
 
 func (f *facts) eachRun(fn func(run)) {
 	for b := f.runs; len(b) >= runBytes; b = b[runBytes:] {
-		fn(getRun(b))
+		fn(run{
+			queue: binary.LittleEndian.Uint64(b[0:]),
+			first: binary.LittleEndian.Uint64(b[8:]),
+			count: binary.LittleEndian.Uint32(b[16:]), segment: binary.LittleEndian.Uint32(b[20:]),
+		})
 	}
 }
 

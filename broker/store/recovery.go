@@ -320,7 +320,7 @@ func (r *recovery) checkPresent() error {
 				continue
 			}
 			if !found[n] {
-				return missingFile(n)
+				return &corruptError{File: fileName(n), Reason: "the file is missing"}
 			}
 			needed[n] = true
 		}
@@ -348,18 +348,14 @@ func (r *recovery) checkFirst() error {
 	}
 	switch {
 	case first > 1 && !r.present(1):
-		return missingFile(first - 1)
+		return &corruptError{File: fileName(first - 1), Reason: "the file is missing"}
 	case first == 0 && r.defined && !r.result.Clean:
 		return missingNext(1, "there are definitions but no journal files")
 	}
 	return nil
 }
 
-func missingFile(number uint64) error {
-	return &corruptError{File: fileName(number), Reason: "the file is missing"}
-}
-
-// missingNext is missingFile for the file after the last one. It may never have had content:
+// missingNext is the error about the file after the last one. It may never have had content:
 // a start on a full disk used to remove it while it was empty.
 func missingNext(number uint64, reason string) error {
 	return &corruptError{

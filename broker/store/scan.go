@@ -54,7 +54,7 @@ func (s *scanned) note(k kind, rec []byte) {
 			s.origins.Add(Pos(slots[0][0]).segment())
 		}
 	case kindMark:
-		s.mark(payload)
+		s.synced = max(s.synced, Pos(binary.LittleEndian.Uint64(payload)))
 	case kindSegments:
 		s.listed = true
 		for ; len(payload) >= 8; payload = payload[8:] {
@@ -69,10 +69,6 @@ func (s *scanned) note(k kind, rec []byte) {
 	}
 }
 
-func (s *scanned) mark(payload []byte) {
-	s.synced = max(s.synced, Pos(binary.LittleEndian.Uint64(payload)))
-}
-
 // searchMarks searches for marks after the first invalid record. A message body cannot
 // contain one: the checksum depends on the position and on the store's id.
 func (s *scanned) searchMarks(id uint64) {
@@ -82,7 +78,7 @@ func (s *scanned) searchMarks(id uint64) {
 			continue
 		}
 		if _, rec, ok := validAt(id, s.number, s.mem, at); ok {
-			s.mark(rec[recordHeader:])
+			s.synced = max(s.synced, Pos(binary.LittleEndian.Uint64(rec[recordHeader:])))
 		}
 	}
 }

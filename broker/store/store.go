@@ -132,7 +132,7 @@ func (s *Store) Enqueued(entries []Enqueue) {
 func (s *Store) enterVolatile(entries []Enqueue) (n int) {
 	for i := range entries {
 		if !entries[i].Pos.Durable() {
-			s.volatile.enqueued(&entries[i])
+			s.volatile.enqueued(entries[i].Pos, entries[i].Queue, entries[i].Seq)
 			n++
 		}
 	}

@@ -51,22 +51,16 @@ func (v *volatileLog) put(m *Message, refs int, may permission) (Pos, error) {
 	return makePos(true, s.number, at), nil
 }
 
-// makeRoomLocked makes n bytes fit into the active segment. Publishers wait while the disk
-// does not keep up. Nothing else waits, and no caller with an open strip does.
+// makeRoomLocked makes n bytes fit into the active segment. Publishers wait while more is in memory
+// than should be, and the disk is working on it. Nothing else waits, and no caller with an open strip does.
 func (v *volatileLog) makeRoomLocked(n int, may permission) error {
-	for may == publishing && !v.fitsLocked(n) && v.overflowsLocked() {
+	for may == publishing && !v.fitsLocked(n) && v.overflow > 0 && v.resident > v.overflow && !v.diskStuck && !v.closed {
 		v.space.Wait()
 	}
 	if v.fitsLocked(n) {
 		return nil
 	}
 	return v.rollLocked(n)
-}
-
-// overflowsLocked reports whether more is in memory than should be, and the disk is working on
-// it.
-func (v *volatileLog) overflowsLocked() bool {
-	return v.overflow > 0 && v.resident > v.overflow && !v.diskStuck && !v.closed
 }
 
 // nextToSpill returns the next segment to move to disk, or nil. Even if more than limit
@@ -115,10 +109,4 @@ func (v *volatileLog) rollLocked(n int) error {
 	v.sealLocked()
 	v.startLocked(mem)
 	return nil
-}
-
-// enqueued records in a free slot of a message which entry refers to it. If none is free
-// compaction cannot move the message, which costs only memory.
-func (v *volatileLog) enqueued(e *Enqueue) {
-	takeSlot(v.table.get(e.Pos.segment()).mem[e.Pos.offset():], e.Queue, e.Seq)
 }

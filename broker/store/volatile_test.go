@@ -106,7 +106,7 @@ func TestTransientPublishersWaitForTheDisk(t *testing.T) {
 	waits := func() bool {
 		s.volatile.mu.Lock()
 		defer s.volatile.mu.Unlock()
-		return s.volatile.overflowsLocked()
+		return s.volatile.resident > s.volatile.overflow && !s.volatile.diskStuck
 	}
 	require.Eventually(t, waits, waitFor, tick)
 	require.Never(t, func() bool { return published.Load() >= many/2 }, 50*time.Millisecond, tick)
