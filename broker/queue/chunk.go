@@ -36,11 +36,6 @@ func (e *entry) due(now deadline.Instant) bool {
 	return e.expiresAt != 0 && now >= e.expiresAt
 }
 
-// takeable reports whether a consumer may take it.
-func (e *entry) takeable(now deadline.Instant) bool {
-	return !e.due(now) || e.flags&Immediate != 0 && now == e.expiresAt
-}
-
 // chunk holds the entries of chunkEntries consecutive numbers.
 type chunk struct {
 	ready   [chunkEntries / 64]uint64 // bit i: entries[i].state == Ready
@@ -75,9 +70,6 @@ func (pg *page) firstReady(from uint64) (uint64, bool) {
 
 // slot is the place of a number's chunk within its page.
 func slot(number uint64) uint { return uint(number >> chunkBits % pageChunks) }
-
-func setBit(words []uint64, i uint)   { words[i/64] |= 1 << (i % 64) }
-func clearBit(words []uint64, i uint) { words[i/64] &^= 1 << (i % 64) }
 
 // nextBit is the first set bit at or after from; ok is false if there is none.
 func nextBit(words []uint64, from uint) (i uint, ok bool) {

@@ -47,7 +47,7 @@ func (q *Queue) Check() error {
 	}
 	durable, durableBytes := q.Persistent()
 	waiting, waitingBytes := q.Waiting()
-	if kept := (sums{q.readyCount, q.unackedCount, waiting, durable, q.readyBytes, q.unackedBytes, waitingBytes, durableBytes}); kept != found {
+	if kept := (sums{q.Ready.Count, q.Unacked.Count, waiting, durable, q.Ready.Bytes, q.Unacked.Bytes, waitingBytes, durableBytes}); kept != found {
 		return fmt.Errorf("queue: counts %+v, entries %+v", kept, found)
 	}
 	if w := q.waits; w != nil && w.dues.Len()-w.dues.Stale != len(w.until) {

@@ -49,7 +49,7 @@ func (q *Queue) SetOptions(o Options) {
 // left the queue and are still kept for it (kept, keptBytes) count, too.
 func (q *Queue) FullWith(bytes uint32, kept int, keptBytes int64) bool {
 	return q.opts.Overflow != DropHead &&
-		q.opts.exceeded(int64(q.readyCount+kept)+1, q.readyBytes+keptBytes+int64(bytes))
+		q.opts.exceeded(int64(q.Ready.Count+kept)+1, q.Ready.Bytes+keptBytes+int64(bytes))
 }
 
 // Trim drops ready messages from the head until the queue is within its limits,
@@ -61,7 +61,7 @@ func (q *Queue) Trim(fx *Effects) (more bool) {
 	if q.opts.Overflow != DropHead {
 		return false
 	}
-	for n := 0; q.readyCount > 0 && q.opts.exceeded(int64(q.readyCount), q.readyBytes); n++ {
+	for n := 0; q.Ready.Count > 0 && q.opts.exceeded(int64(q.Ready.Count), q.Ready.Bytes); n++ {
 		if n == AtOnce {
 			return true
 		}

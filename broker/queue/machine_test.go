@@ -117,13 +117,13 @@ func (k *machine) take(count int) {
 
 func (k *machine) ack(seqs ...Seq) {
 	for _, s := range seqs {
-		k.same("ack", k.q.Ack(s, &k.fx), k.m.settleUnacked(s, Acked))
+		k.same("ack", k.q.Settle(s, Acked, &k.fx), k.m.settleUnacked(s, Acked))
 	}
 	k.check("ack")
 }
 
 func (k *machine) reject(s Seq) {
-	k.same("reject", k.q.Reject(s, &k.fx), k.m.settleUnacked(s, Rejected))
+	k.same("reject", k.q.Settle(s, Rejected, &k.fx), k.m.settleUnacked(s, Rejected))
 	k.check("reject")
 }
 
@@ -313,8 +313,8 @@ func (k *machine) check(op string) {
 	unacked, unackedBytes := k.m.count(Unacked)
 	waiting, waitingBytes := k.m.count(Waiting)
 	isWaiting, areBytes := k.q.Waiting()
-	k.same(op+": counts", [4]int{k.q.Ready(), k.q.Unacked(), isWaiting, k.q.Len()}, [4]int{ready, unacked, waiting, ready + unacked + waiting})
-	k.same(op+": bytes", [3]int64{k.q.ReadyBytes(), k.q.UnackedBytes(), areBytes}, [3]int64{readyBytes, unackedBytes, waitingBytes})
+	k.same(op+": counts", [4]int{k.q.Ready.Count, k.q.Unacked.Count, isWaiting, k.q.Len()}, [4]int{ready, unacked, waiting, ready + unacked + waiting})
+	k.same(op+": bytes", [3]int64{k.q.Ready.Bytes, k.q.Unacked.Bytes, areBytes}, [3]int64{readyBytes, unackedBytes, waitingBytes})
 	if head := k.m.firstReady(); head != nil {
 		s, m, ok := k.q.Head()
 		k.same(op+": head", modelMessage{seq: s, Message: m, state: Ready}, modelMessage{seq: head.seq, Message: head.Message, state: Ready})

@@ -80,8 +80,8 @@ func (l *priorityEntries) makePage(index uint64, sp *spares) *page {
 // setReady turns an entry of any other state into a ready one.
 func (l *priorityEntries) setReady(at place) {
 	at.entry().state = Ready
-	setBit(at.chunk.ready[:], uint(at.number%chunkEntries))
-	setBit(at.page.ready[:], slot(at.number))
+	at.chunk.ready[at.number%chunkEntries/64] |= 1 << (at.number % 64)
+	at.page.ready[slot(at.number)/64] |= 1 << (slot(at.number) % 64)
 	at.page.counts[slot(at.number)]++
 	l.head = min(l.head, at.number)
 	l.ready++
@@ -89,9 +89,9 @@ func (l *priorityEntries) setReady(at place) {
 
 // unready takes a ready entry out of the bitmaps; the caller gives it a state.
 func (l *priorityEntries) unready(at place) {
-	clearBit(at.chunk.ready[:], uint(at.number%chunkEntries))
+	at.chunk.ready[at.number%chunkEntries/64] &^= 1 << (at.number % 64)
 	if at.page.counts[slot(at.number)]--; at.page.counts[slot(at.number)] == 0 {
-		clearBit(at.page.ready[:], slot(at.number))
+		at.page.ready[slot(at.number)/64] &^= 1 << (slot(at.number) % 64)
 	}
 	l.ready--
 }

@@ -11,51 +11,45 @@ import (
 // Queue is one message queue: its messages, their order and their states. See the package
 // comment. It is not safe for concurrent use.
 type Queue struct {
-	opts       Options
-	byPriority []priorityEntries
+	opts Options
+	entries
 
-	// ready marks the priorities that have a ready message.
-	ready [4]uint64
+	// Ready are the messages that can be taken, including those past their deadline that nobody has noticed; Unacked are
+	// those that consumers hold. Only the queue changes them.
+	Ready, Unacked               Sum
+	readyDurable, unackedDurable Sum // of the messages flagged Durable
 
-	readyCount, unackedCount int
-	readyBytes, unackedBytes int64
-	readyDurable             sum // of the messages flagged Durable
-	unackedDurable           sum
-
-	removed *removed // not swept yet
-	waits   *waits   // nil: no message waits
+	waits *waits // nil: no message waits
 
 	// highTaken is how many messages were taken one after the other without a turn of the normal ones, with Options.TwoLevels.
 	highTaken uint8
-
-	spares spares
 }
 
-// sum is a number of messages and the size of their bodies.
-type sum struct {
-	count int
-	bytes int64
+// Sum is a number of messages and the size of their bodies.
+type Sum struct {
+	Count int
+	Bytes int64
 }
 
-// add counts a message if it is flagged Durable.
-func (s *sum) add(e *entry) {
+// addDurable counts a message if it is flagged Durable.
+func (s *Sum) addDurable(e *entry) {
 	if e.flags&Durable != 0 {
-		s.count++
-		s.bytes += int64(e.bytes)
+		s.Count++
+		s.Bytes += int64(e.bytes)
 	}
 }
 
-// take is the reverse of add.
-func (s *sum) take(e *entry) {
+// takeDurable is the reverse of addDurable.
+func (s *Sum) takeDurable(e *entry) {
 	if e.flags&Durable != 0 {
-		s.count--
-		s.bytes -= int64(e.bytes)
+		s.Count--
+		s.Bytes -= int64(e.bytes)
 	}
 }
 
 // New makes an empty queue.
 func New(o Options) *Queue {
-	q := &Queue{opts: o, byPriority: make([]priorityEntries, int(o.Priorities)+1)}
+	q := &Queue{opts: o, entries: entries{byPriority: make([]priorityEntries, int(o.Priorities)+1)}}
 	for i := range q.byPriority {
 		q.byPriority[i] = priorityEntries{next: 1, head: 1}
 	}
@@ -132,7 +126,7 @@ func (q *Queue) Take(now deadline.Instant, fx *Effects) (d Delivery, ok bool) {
 			return Delivery{}, false
 		}
 		e := at.entry()
-		if !e.takeable(now) {
+		if e.due(now) && (e.flags&Immediate == 0 || now != e.expiresAt) {
 			if fx.Full() {
 				return Delivery{}, false
 			}
@@ -165,19 +159,9 @@ func (q *Queue) first() (Seq, place, bool) {
 	return 0, place{}, false
 }
 
-// Ack settles an unacked message. It returns false, and does nothing, if s is
-// not unacked.
-func (q *Queue) Ack(s Seq, fx *Effects) bool {
-	return q.settleUnacked(s, Acked, fx)
-}
-
-// Reject settles an unacked message that its consumer does not want back in the
-// queue. It returns false, and does nothing, if s is not unacked.
-func (q *Queue) Reject(s Seq, fx *Effects) bool {
-	return q.settleUnacked(s, Rejected, fx)
-}
-
-func (q *Queue) settleUnacked(s Seq, r Reason, fx *Effects) bool {
+// Settle settles an unacked message for a reason: Acked, or Rejected by a consumer that does not want it back in
+// the queue. It returns false, and does nothing, if s is not unacked.
+func (q *Queue) Settle(s Seq, r Reason, fx *Effects) bool {
 	at, ok := q.find(s)
 	if !ok || at.entry().state != Unacked {
 		return false
@@ -260,16 +244,6 @@ func (q *Queue) Reschedule(now deadline.Instant, s Seq, dueAt, newDeadline deadl
 	return deadline.Rescheduled, wasTracked
 }
 
-// Find describes the message s and how many of its deliveries failed; ok is false
-// if it is gone.
-func (q *Queue) Find(s Seq) (m Message, deliveries uint16, ok bool) {
-	at, ok := q.find(s)
-	if !ok {
-		return Message{}, 0, false
-	}
-	return at.entry().message(), at.entry().deliveries, true
-}
-
 // Remove settles the ready or waiting message s as Purged, if it has this deadline. False: it
 // is gone, or held by a consumer.
 func (q *Queue) Remove(s Seq, deadline deadline.Instant, fx *Effects) bool {
@@ -297,63 +271,16 @@ func (q *Queue) hold(s Seq, at place) {
 	q.unready(s, at)
 	e := at.entry()
 	e.state = Unacked
-	q.unackedCount++
-	q.unackedBytes += int64(e.bytes)
-	q.unackedDurable.add(e)
+	q.Unacked.Count++
+	q.Unacked.Bytes += int64(e.bytes)
+	q.unackedDurable.addDurable(e)
 }
 
 // unhold takes an unacked message out of the counts; the caller gives it another state.
 func (q *Queue) unhold(e *entry) {
-	q.unackedCount--
-	q.unackedBytes -= int64(e.bytes)
-	q.unackedDurable.take(e)
-}
-
-// Tails returns the last identity that was given in each priority; 0: none.
-func (q *Queue) Tails() []Seq {
-	tails := make([]Seq, len(q.byPriority))
-	for p := range tails {
-		if last := q.byPriority[p].next - 1; last != 0 {
-			tails[p] = makeSeq(uint8(p), last)
-		}
-	}
-	return tails
-}
-
-// Track marks the message s, if it is still queued with this deadline: its Settled will say
-// Tracked, however it leaves. False: it is gone.
-func (q *Queue) Track(s Seq, deadline deadline.Instant) bool {
-	at, ok := q.find(s)
-	if !ok || at.entry().expiresAt != deadline {
-		return false
-	}
-	at.entry().flags |= tracked
-	return true
-}
-
-// Relocate notes that the store keeps the message s at another position. False:
-// it is gone, or is not at old.
-func (q *Queue) Relocate(s Seq, old, moved uint64) bool {
-	at, ok := q.find(s)
-	if !ok || at.entry().pos != old {
-		return false
-	}
-	at.entry().pos = moved
-	return true
-}
-
-// find returns ok false if s is gone, was never given or has a priority the
-// queue does not have.
-func (q *Queue) find(s Seq) (place, bool) {
-	p := s.Priority()
-	if int(p) >= len(q.byPriority) {
-		return place{}, false
-	}
-	at, ok := q.byPriority[p].find(s.number())
-	if !ok && q.removed != nil {
-		return q.findRemoved(s)
-	}
-	return at, ok
+	q.Unacked.Count--
+	q.Unacked.Bytes -= int64(e.bytes)
+	q.unackedDurable.takeDurable(e)
 }
 
 func (e *entry) settled(s Seq, r Reason) Settled {
@@ -381,39 +308,33 @@ func (q *Queue) unready(s Seq, at place) {
 	l := &q.byPriority[s.Priority()]
 	l.unready(at)
 	if l.ready == 0 {
-		clearBit(q.ready[:], uint(s.Priority()))
+		q.ready[s.Priority()/64] &^= 1 << (s.Priority() % 64)
 	}
-	q.readyCount--
-	q.readyBytes -= int64(at.entry().bytes)
-	q.readyDurable.take(at.entry())
+	q.Ready.Count--
+	q.Ready.Bytes -= int64(at.entry().bytes)
+	q.readyDurable.takeDurable(at.entry())
 }
 
 func (q *Queue) countReady(priority uint8, e *entry) {
-	setBit(q.ready[:], uint(priority))
-	q.readyCount++
-	q.readyBytes += int64(e.bytes)
-	q.readyDurable.add(e)
+	q.ready[priority/64] |= 1 << (priority % 64)
+	q.Ready.Count++
+	q.Ready.Bytes += int64(e.bytes)
+	q.readyDurable.addDurable(e)
 }
-
-// Ready is how many messages can be taken, including those past their deadline that nobody has noticed.
-func (q *Queue) Ready() int { return q.readyCount }
-
-// Unacked is how many messages consumers hold.
-func (q *Queue) Unacked() int { return q.unackedCount }
 
 // Len is Ready, Unacked and Waiting together.
 func (q *Queue) Len() int {
 	waiting, _ := q.Waiting()
-	return q.readyCount + q.unackedCount + waiting
+	return q.Ready.Count + q.Unacked.Count + waiting
 }
 
 // Persistent is how many messages are flagged Durable, and the size of their bodies.
 func (q *Queue) Persistent() (messages int, bytes int64) {
 	all := q.readyDurable
 	if q.waits != nil {
-		all.count, all.bytes = all.count+q.waits.durable.count, all.bytes+q.waits.durable.bytes
+		all.Count, all.Bytes = all.Count+q.waits.durable.Count, all.Bytes+q.waits.durable.Bytes
 	}
-	return all.count + q.unackedDurable.count, all.bytes + q.unackedDurable.bytes
+	return all.Count + q.unackedDurable.Count, all.Bytes + q.unackedDurable.Bytes
 }
 
 // Head is the message that Take would consider first; ok is false if none is ready.
@@ -425,8 +346,14 @@ func (q *Queue) Head() (s Seq, m Message, ok bool) {
 	return s, at.entry().message(), true
 }
 
-// ReadyBytes is the size of the bodies of the ready messages.
-func (q *Queue) ReadyBytes() int64 { return q.readyBytes }
-
-// UnackedBytes is the size of the bodies of the unacked messages.
-func (q *Queue) UnackedBytes() int64 { return q.unackedBytes }
+// Shrink releases the memory kept for future messages. It is for a queue that has been empty for a
+// while; on a busy one it only costs allocations.
+func (q *Queue) Shrink() {
+	for i := range q.byPriority {
+		q.byPriority[i].shrink(&q.spares)
+	}
+	q.spares = spares{}
+	if waiting, _ := q.Waiting(); waiting == 0 {
+		q.waits = nil
+	}
+}

@@ -28,7 +28,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			for range 3 * chunkEntries {
 				q.Publish(Message{Bytes: 1}, 0)
 				d, _ := q.Take(1, fx)
-				q.Ack(d.Seq, fx)
+				q.Settle(d.Seq, Acked, fx)
 			}
 		},
 		"publish, take, ack in batches": func(q *Queue, fx *Effects) {
@@ -37,7 +37,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			}
 			for range maxSpares * chunkEntries {
 				d, _ := q.Take(1, fx)
-				q.Ack(d.Seq, fx)
+				q.Settle(d.Seq, Acked, fx)
 			}
 		},
 		"expire behind the head": func(q *Queue, fx *Effects) {
@@ -46,7 +46,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 				q.Publish(Message{ExpiresAt: 6}, 0)
 				q.Expire(5, s, 5, fx)
 			}
-			for q.Ready() > 0 {
+			for q.Ready.Count > 0 {
 				fx.Reset()
 				q.Take(6, fx)
 			}
@@ -65,7 +65,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 				q.Requeue(1, d.Seq, false, fx)
 			}
 			d, _ := q.Take(1, fx)
-			q.Ack(d.Seq, fx)
+			q.Settle(d.Seq, Acked, fx)
 		},
 		"drop the head": func(q *Queue, fx *Effects) {
 			for range 3 * chunkEntries {
@@ -140,7 +140,7 @@ func TestOldMessageInFront(t *testing.T) {
 	for range 40 << pageShift {
 		q.Publish(Message{}, 0)
 		d, _ := q.Take(1, &fx)
-		q.Ack(d.Seq, &fx)
+		q.Settle(d.Seq, Acked, &fx)
 		fx.Reset()
 	}
 	chunks := 0
@@ -156,7 +156,7 @@ func TestOldMessageInFront(t *testing.T) {
 		t.Error("the old message did not come back")
 	}
 	q.Take(1, &fx)
-	q.Ack(old.Seq, &fx)
+	q.Settle(old.Seq, Acked, &fx)
 	if n := cap(q.byPriority[0].dir); n > 16 {
 		t.Errorf("a directory for %d pages when the old message is gone", n)
 	}

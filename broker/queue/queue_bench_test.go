@@ -13,7 +13,7 @@ func BenchmarkPublishTakeAck(b *testing.B) {
 	for b.Loop() {
 		q.Publish(Message{Bytes: 100}, 0)
 		d, _ := q.Take(1, &fx)
-		q.Ack(d.Seq, &fx)
+		q.Settle(d.Seq, Acked, &fx)
 		fx.Reset()
 	}
 }
@@ -33,7 +33,7 @@ func BenchmarkPublishTakeAckBatched(b *testing.B) {
 			taken[i] = d.Seq
 		}
 		for _, s := range taken {
-			q.Ack(s, &fx)
+			q.Settle(s, Acked, &fx)
 		}
 		fx.Reset()
 	}

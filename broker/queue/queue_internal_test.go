@@ -7,8 +7,8 @@ import (
 // The other tests lean on Check, so it has to notice what is wrong.
 func TestCheckNotices(t *testing.T) {
 	for name, damage := range map[string]func(q *Queue, l *priorityEntries, pg *page, c *chunk){
-		"count of ready":         func(q *Queue, _ *priorityEntries, _ *page, _ *chunk) { q.readyCount++ },
-		"bytes of unacked":       func(q *Queue, _ *priorityEntries, _ *page, _ *chunk) { q.unackedBytes-- },
+		"count of ready":         func(q *Queue, _ *priorityEntries, _ *page, _ *chunk) { q.Ready.Count++ },
+		"bytes of unacked":       func(q *Queue, _ *priorityEntries, _ *page, _ *chunk) { q.Unacked.Bytes-- },
 		"mark of the priority":   func(q *Queue, _ *priorityEntries, _ *page, _ *chunk) { q.ready[0] = 0 },
 		"count of the priority":  func(_ *Queue, l *priorityEntries, _ *page, _ *chunk) { l.ready-- },
 		"head behind the ready":  func(_ *Queue, l *priorityEntries, _ *page, _ *chunk) { l.head = 3 },

@@ -356,13 +356,13 @@ func TestHoldTakesFromTheMiddle(t *testing.T) {
 	if !q.Hold(b, 50) || q.Hold(b, 50) {
 		t.Error("a message is held once")
 	}
-	if q.Ready() != 2 || q.Unacked() != 1 || q.UnackedBytes() != 2 {
-		t.Error("counts", q.Ready(), q.Unacked(), q.UnackedBytes())
+	if q.Ready.Count != 2 || q.Unacked.Count != 1 || q.Unacked.Bytes != 2 {
+		t.Error("counts", q.Ready.Count, q.Unacked.Count, q.Unacked.Bytes)
 	}
 	if err := q.Check(); err != nil {
 		t.Error(err)
 	}
-	if !q.Requeue(49, b, false, &fx) || !q.Hold(a, 0) || !q.Ack(a, &fx) || len(fx.Settled) != 1 {
+	if !q.Requeue(49, b, false, &fx) || !q.Hold(a, 0) || !q.Settle(a, Acked, &fx) || len(fx.Settled) != 1 {
 		t.Error("a held one is settled or requeued as others are")
 	}
 	if err := q.Check(); err != nil {
@@ -422,7 +422,7 @@ func TestSkip(t *testing.T) {
 			check()
 		}
 		for d, ok := q.Take(1, &fx); ok; d, ok = q.Take(1, &fx) {
-			q.Ack(d.Seq, &fx)
+			q.Settle(d.Seq, Acked, &fx)
 			check()
 		}
 	}
@@ -448,7 +448,7 @@ func TestUnknownSeqs(t *testing.T) {
 	var fx Effects
 	q.Publish(Message{ExpiresAt: 5}, 0)
 	for _, s := range []Seq{0, 2, 1 << pageShift, makeSeq(0, numberMask), makeSeq(1, 1), math.MaxUint64} {
-		if q.Expire(9, s, 5, &fx).Outcome != deadline.Gone || q.Ack(s, &fx) || q.Requeue(9, s, true, &fx) || q.Track(s, 5) {
+		if q.Expire(9, s, 5, &fx).Outcome != deadline.Gone || q.Settle(s, Acked, &fx) || q.Requeue(9, s, true, &fx) || q.Track(s, 5) {
 			t.Errorf("%v is known", s)
 		}
 	}

@@ -30,10 +30,10 @@ func (q *Queue) detach(all bool) *removed {
 // are settled by Sweep, which has to be called until it is done: until then Purge may not be called
 // again. The time that Purge takes does not depend on the number of messages.
 func (q *Queue) Purge() int {
-	n := q.Len() - q.unackedCount
+	n := q.Len() - q.Unacked.Count
 	if n > 0 {
 		q.removed = q.detach(false)
-		q.readyCount, q.readyBytes, q.readyDurable, q.waits = 0, 0, sum{}, nil
+		q.Ready, q.readyDurable, q.waits = Sum{}, Sum{}, nil
 	}
 	return n
 }
@@ -43,7 +43,7 @@ func (q *Queue) Purge() int {
 // handed out before names a message of q.
 func (q *Queue) Clear() *Queue {
 	rest := *q
-	*q = Queue{opts: q.opts, byPriority: rest.byPriority}
+	*q = Queue{opts: q.opts, entries: entries{byPriority: rest.byPriority}}
 	r := q.detach(true)
 	if rest.removed == nil {
 		rest.removed = r
@@ -98,38 +98,19 @@ func (q *Queue) sweepChunk(at place, fx *Effects) (n int) {
 		case r.all && e.state == Waiting:
 			q.waits.remove(s, e, true)
 		case r.all:
-			q.readyCount--
-			q.readyBytes -= int64(e.bytes)
-			q.readyDurable.take(e)
+			q.Ready.Count--
+			q.Ready.Bytes -= int64(e.bytes)
+			q.readyDurable.takeDurable(e)
 		}
 		fx.Settled = append(fx.Settled, e.settled(s, Purged))
 		e.state = gone
 	}
 	clear(at.chunk.ready[:])
-	clearBit(at.page.ready[:], slot(at.number))
+	at.page.ready[slot(at.number)/64] &^= 1 << (slot(at.number) % 64)
 	at.page.counts[slot(at.number)] = 0
 	at.chunk.live = 0
 	r.byPriority[r.left-1].dropChunk(at, &q.spares)
 	return n
-}
-
-// putBack moves an unacked message that Purge has left behind to its place in the queue.
-func (q *Queue) putBack(s Seq, e *entry) place {
-	at := q.byPriority[s.Priority()].makePlace(s.number(), &q.spares)
-	*at.entry() = *e
-	at.chunk.live++
-	e.state = gone
-	return at
-}
-
-// findRemoved finds an unacked message that Purge has left behind, and puts it back.
-func (q *Queue) findRemoved(s Seq) (place, bool) {
-	old, ok := q.removed.byPriority[s.Priority()].find(s.number())
-	if !ok || q.removed.all || old.entry().state != Unacked {
-		return place{}, false
-	}
-	old.chunk.live--
-	return q.putBack(s, old.entry()), true
 }
 
 // nextChunk is the first chunk from a number on; the place has a number in it.

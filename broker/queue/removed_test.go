@@ -30,14 +30,14 @@ func TestPurgeTouchesNoMessage(t *testing.T) {
 	}
 	require.Equal(t, n-1000, q.Purge())
 	require.Empty(t, fx.Settled)
-	require.Equal(t, [3]int{0, 1000, 1000}, [3]int{q.Ready(), q.Unacked(), q.Len()})
+	require.Equal(t, [3]int{0, 1000, 1000}, [3]int{q.Ready.Count, q.Unacked.Count, q.Len()})
 	durable, bytes := q.Persistent()
 	require.Equal(t, [2]int64{1000, 1000}, [2]int64{int64(durable), bytes})
 	_, ok := q.Take(1, &fx)
 	require.False(t, ok)
 
 	late := q.Publish(Message{}, 1)
-	require.True(t, q.Ack(held[0], &fx))
+	require.True(t, q.Settle(held[0], Acked, &fx))
 	require.True(t, q.Requeue(1, held[1], false, &fx))
 	d, ok := q.Take(1, &fx)
 	require.True(t, ok)
@@ -59,7 +59,7 @@ func TestPurgeTouchesNoMessage(t *testing.T) {
 	require.Greater(t, steps, n/2/AtOnce)
 	require.NoError(t, q.Check())
 	for _, s := range held[1:] {
-		require.True(t, q.Ack(s, &fx))
+		require.True(t, q.Settle(s, Acked, &fx))
 	}
 	require.True(t, q.Remove(late, 0, &fx))
 	require.Zero(t, q.Len())
@@ -98,5 +98,5 @@ func TestTakeAndTrimStopAtTheBound(t *testing.T) {
 		require.LessOrEqual(t, len(fx.Settled), AtOnce)
 		fx.Reset()
 	}
-	require.Equal(t, 1, q.Ready())
+	require.Equal(t, 1, q.Ready.Count)
 }

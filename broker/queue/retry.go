@@ -43,7 +43,7 @@ type waits struct {
 	until   map[Seq]deadline.Instant // nil if none waits
 	dues    Dues
 	bytes   int64
-	durable sum
+	durable Sum
 }
 
 // add has a message wait that is in no other count.
@@ -54,7 +54,7 @@ func (w *waits) add(s Seq, e *entry, until deadline.Instant) {
 	e.state = Waiting
 	w.until[s] = until
 	w.bytes += int64(e.bytes)
-	w.durable.add(e)
+	w.durable.addDurable(e)
 	w.dues.Push(Due{until, s})
 }
 
@@ -63,7 +63,7 @@ func (w *waits) add(s Seq, e *entry, until deadline.Instant) {
 func (w *waits) remove(s Seq, e *entry, popped bool) {
 	delete(w.until, s)
 	w.bytes -= int64(e.bytes)
-	w.durable.take(e)
+	w.durable.takeDurable(e)
 	if len(w.until) == 0 {
 		*w = waits{}
 	} else if !popped {

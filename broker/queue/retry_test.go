@@ -63,11 +63,11 @@ func BenchmarkWaiting(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for n := 0; n < b.N; n += step {
-		for q.Ready() < step { // each step of the clock ends the wait of some
+		for q.Ready.Count < step { // each step of the clock ends the wait of some
 			now = max(now, q.Wake(now, 0, &fx))
-			timed(func() { q.Wake(now, step-q.Ready(), &fx) })
+			timed(func() { q.Wake(now, step-q.Ready.Count, &fx) })
 		}
-		timed(func() { back(q.Ready()) })
+		timed(func() { back(q.Ready.Count) })
 	}
 	b.ReportMetric(float64(longest.Microseconds()), "longest-µs")
 }

@@ -17,7 +17,7 @@ type Sampling struct {
 // message that it stops at, and with how many ready ones are ahead of that. It reads the chunks
 // that it stops in, and one byte for each of the others. more is false at the end. The queue may
 // change between two calls; what the walk has passed counts as it was at the time.
-func (q *Queue) Sample(s *Sampling, chunks int, fn func(ahead int, seq Seq, m Message)) (more bool) {
+func (q *entries) Sample(s *Sampling, chunks int, fn func(ahead int, seq Seq, m Message)) (more bool) {
 	step := max(s.Step, 1)
 	for ; s.done < len(q.byPriority); s.done, s.number = s.done+1, 0 {
 		priority := len(q.byPriority) - 1 - s.done

@@ -71,9 +71,9 @@ func (s *story) do(op string, args []string) string {
 	case "take":
 		return s.take(strings.Join(args, " "))
 	case "ack":
-		return yes(s.q.Ack(s.seqs[args[0]], &s.fx))
+		return yes(s.q.Settle(s.seqs[args[0]], Acked, &s.fx))
 	case "reject":
-		return yes(s.q.Reject(s.seqs[args[0]], &s.fx))
+		return yes(s.q.Settle(s.seqs[args[0]], Rejected, &s.fx))
 	case "requeue", "fail":
 		return yes(s.q.Requeue(s.now, s.seqs[args[0]], op == "fail", &s.fx))
 	case "expire":

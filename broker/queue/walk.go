@@ -4,7 +4,7 @@ package queue
 // priority first, then by number) until fn returns false. It begins at from, or
 // where from would be if it is gone; 0 is the beginning. A walk in pages goes
 // on with last.Next(). fn must not change the queue.
-func (q *Queue) Each(from Seq, fn func(Seq, Message, State) bool) {
+func (q *entries) Each(from Seq, fn func(Seq, Message, State) bool) {
 	p, number := len(q.byPriority)-1, uint64(0)
 	if from != 0 && int(from.Priority()) <= p {
 		p, number = int(from.Priority()), from.number()
@@ -23,7 +23,7 @@ func (q *Queue) Each(from Seq, fn func(Seq, Message, State) bool) {
 // EachBack is Each from the other end, in the reverse order of delivery. It begins with the
 // message in front of before, or in front of where before would be if it is gone; 0 is behind
 // the tail. A walk in pages goes on with the last one seen.
-func (q *Queue) EachBack(before Seq, fn func(Seq, Message, State) bool) {
+func (q *entries) EachBack(before Seq, fn func(Seq, Message, State) bool) {
 	p, number := 0, uint64(numberMask)
 	if before != 0 {
 		p, number = int(before.Priority()), max(before.number(), 1)-1
@@ -40,7 +40,7 @@ func (q *Queue) EachBack(before Seq, fn func(Seq, Message, State) bool) {
 }
 
 // Oldest is the first message of a priority that is still in the queue, ready or unacked; 0: there is none.
-func (q *Queue) Oldest(priority uint8) (oldest Seq) {
+func (q *entries) Oldest(priority uint8) (oldest Seq) {
 	if int(priority) < len(q.byPriority) {
 		q.byPriority[priority].from(0, func(at place) bool {
 			oldest = makeSeq(priority, at.number)
@@ -48,16 +48,4 @@ func (q *Queue) Oldest(priority uint8) (oldest Seq) {
 		})
 	}
 	return oldest
-}
-
-// Shrink releases the memory kept for future messages. It is for a queue that has been empty for a
-// while; on a busy one it only costs allocations.
-func (q *Queue) Shrink() {
-	for i := range q.byPriority {
-		q.byPriority[i].shrink(&q.spares)
-	}
-	q.spares = spares{}
-	if waiting, _ := q.Waiting(); waiting == 0 {
-		q.waits = nil
-	}
 }

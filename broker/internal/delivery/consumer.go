@@ -118,7 +118,7 @@ func (src *Source) Next(d *Delivery) bool {
 func (src *Source) hand(t *queue.Delivery, d *Delivery) {
 	locked := !src.settle && src.q.Settings().LockMillis > 0
 	if src.settle {
-		src.q.core.Ack(t.Seq, &src.s.fx)
+		src.q.core.Settle(t.Seq, queue.Acked, &src.s.fx)
 	} else if src.c != nil {
 		src.c.unacked++
 	}
@@ -128,7 +128,7 @@ func (src *Source) hand(t *queue.Delivery, d *Delivery) {
 	src.q.counters.Count(src.get, src.settle, t.Redelivered)
 	d.Seq, d.Redelivered, d.Failed, d.Locked = t.Seq, t.Redelivered, t.Deliveries, locked // a Delivery is large to copy
 	d.Message = src.s.Env.Store.View(store.Pos(t.Pos))
-	d.Ready, d.At, d.LockHolder = src.q.core.Ready(), src.s.Now, nil
+	d.Ready, d.At, d.LockHolder = src.q.core.Ready.Count, src.s.Now, nil
 	d.store, d.pos = src.s.Env.Store, store.Pos(t.Pos)
 	if t.Flags&queue.Hidden != 0 {
 		d.Message.Properties = message.WithoutBCC(d.Message.Properties)

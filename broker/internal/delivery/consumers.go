@@ -123,11 +123,11 @@ const lookCost = 16
 // can take one, or until that has taken long enough for one lock: then more is true.
 func (l *consumers) dispatchLocked(s *Transition) (more bool) {
 	s.passed = 0
-	for left := queue.AtOnce; l.count > 0 && l.q.core.Ready() > 0; {
+	for left := queue.AtOnce; l.count > 0 && l.q.core.Ready.Count > 0; {
 		if left <= 0 || left <= s.passed/lookCost && len(s.instant) == 0 { // a message with TTL 0 is offered now or never
 			return true
 		}
-		taken := l.offerLocked(s, min(left, l.q.core.Ready()))
+		taken := l.offerLocked(s, min(left, l.q.core.Ready.Count))
 		if taken == 0 {
 			return s.fx.Full() // only because very many expired in front
 		}

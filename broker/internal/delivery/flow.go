@@ -47,7 +47,7 @@ const (
 )
 
 func (f *flow) weightLocked() int64 {
-	return f.q.core.ReadyBytes() + int64(f.q.core.Ready())*flowMessage
+	return f.q.core.Ready.Bytes + int64(f.q.core.Ready.Count)*flowMessage
 }
 
 // chargeLocked is called after a publish. It notes in the transition whether consumers fall

@@ -66,7 +66,7 @@ func (m *Move) settle(s *Transition) (_ store.Settle, ok bool) {
 	q := m.q
 	q.lock(s)
 	defer q.unlock(s, "move")
-	if !q.core.Ack(queue.Seq(m.ref.Seq), &s.fx) {
+	if !q.core.Settle(queue.Seq(m.ref.Seq), queue.Acked, &s.fx) {
 		return store.Settle{}, false
 	}
 	left := &s.fx.Settled[len(s.fx.Settled)-1]

@@ -214,6 +214,6 @@ func (q *Queue) AtLimit(bytes uint32) bool {
 	defer q.mu.Unlock()
 	o := q.Settings().Core
 	n, size := q.Retained.sizeLocked()
-	return o.MaxLength >= 0 && int64(q.core.Ready()+n) >= o.MaxLength ||
-		o.MaxBytes >= 0 && q.core.ReadyBytes()+size+int64(bytes) > o.MaxBytes
+	return o.MaxLength >= 0 && int64(q.core.Ready.Count+n) >= o.MaxLength ||
+		o.MaxBytes >= 0 && q.core.Ready.Bytes+size+int64(bytes) > o.MaxBytes
 }

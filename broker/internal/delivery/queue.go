@@ -151,7 +151,7 @@ func (q *Queue) Delete(s *Transition, veto func() error) (ready int, orphans []*
 	if err := veto(); err != nil {
 		return 0, nil, nil, err
 	}
-	ready, orphans = q.core.Len()-q.core.Unacked(), q.consumers.allLocked()
+	ready, orphans = q.core.Len()-q.core.Unacked.Count, q.consumers.allLocked()
 	q.deleted, q.consumers, q.locks, q.enqueued = true, consumers{q: q}, locks{q: q}, nil
 	held = &Contents{q: q, messages: q.core.Clear(), retained: q.Retained.CloseLocked()}
 	q.flow.endLocked()
@@ -198,7 +198,7 @@ func inSteps(q *Queue, what string, step func(*Transition) (more bool)) {
 // another try. They are for Delete's veto.
 func (q *Queue) InUseLocked() bool { return q.consumers.count > 0 }
 func (q *Queue) EmptyLocked() bool {
-	return q.core.Len()-q.core.Unacked()+q.Retained.countLocked() == 0
+	return q.core.Len()-q.core.Unacked.Count+q.Retained.countLocked() == 0
 }
 func (q *Queue) HeldLocked() (messages, retained int) {
 	return q.core.Len(), q.Retained.countLocked()

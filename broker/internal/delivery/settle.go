@@ -162,13 +162,13 @@ func (q *Queue) settleStep(s *Transition, how Settlement, seqs []queue.Seq, c *C
 func (q *Queue) settleOneLocked(s *Transition, how Settlement, seq queue.Seq) bool {
 	switch how {
 	case Ack:
-		ok := q.core.Ack(seq, &s.fx)
+		ok := q.core.Settle(seq, queue.Acked, &s.fx)
 		if ok {
 			q.counters.Acked++
 		}
 		return ok
 	case Reject:
-		return q.core.Reject(seq, &s.fx)
+		return q.core.Settle(seq, queue.Rejected, &s.fx)
 	}
 	settings := q.Settings()
 	retries := settings.Core.Retry != queue.NoRetry

@@ -50,7 +50,7 @@ func (q *Queue) State() QueueState {
 	settings := q.Settings()
 	i := QueueState{
 		DeliveryLimit: settings.Core.DeliveryLimit, TTLMillis: settings.TTLMillis,
-		Ready: q.core.Ready(), Unacked: q.core.Unacked(), ReadyBytes: q.core.ReadyBytes(), UnackedBytes: q.core.UnackedBytes(),
+		Ready: q.core.Ready.Count, Unacked: q.core.Unacked.Count, ReadyBytes: q.core.Ready.Bytes, UnackedBytes: q.core.Unacked.Bytes,
 		Consumers: q.consumers.count, HeadTimestamp: head, Departed: departed, LastActiveAt: q.lastActiveAt, Stats: q.counters,
 	}
 	if at := q.oldestLocked(); at != 0 {
@@ -71,5 +71,5 @@ func (q *Queue) State() QueueState {
 func (q *Queue) Counts() (ready, unacked, consumers int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.core.Ready(), q.core.Unacked(), q.consumers.count
+	return q.core.Ready.Count, q.core.Unacked.Count, q.consumers.count
 }

@@ -21,7 +21,7 @@ func (q *Queue) surveyPage(samples int, at *queue.Sampling, s *deadline.Survey) 
 	defer q.mu.Unlock()
 	if at.Step == 0 {
 		s.At = q.env.Clock.Now()
-		s.Ready, s.Consumers = q.core.Ready(), q.consumers.count
+		s.Ready, s.Consumers = q.core.Ready.Count, q.consumers.count
 		c := &q.counters
 		s.Delivered, s.Polled = c.AllDelivered()-min(c.Redelivered, c.AllDelivered()), c.Got+c.GotNoAck
 		s.Objective = q.Settings().Objective

@@ -100,7 +100,7 @@ func (d *Schedule) messageLocked(seq queue.Seq, m *queue.Message) Message {
 func (d *Schedule) Count() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.core.Ready()
+	return d.core.Ready.Count
 }
 
 // CountFor is how many messages to an exchange wait.
