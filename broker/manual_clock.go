@@ -172,8 +172,8 @@ func (c *ManualClock) run(quit <-chan struct{}) {
 	for {
 		select {
 		case <-c.b.env.Feed.Signal:
-		case <-c.b.env.Timers.Wake():
-		case <-c.b.env.DelayedTimers.Wake():
+		case <-c.b.env.Timers.Woken:
+		case <-c.b.env.DelayedTimers.Woken:
 		case <-quit:
 			return
 		}

@@ -9,24 +9,21 @@ import (
 // must not run backwards. It is called once per batch, from any goroutine.
 type Clock func() int64
 
-// newOffset is the offset of a carried clock that agrees with the wall clock now.
-func newOffset() int64 { return time.Now().UnixNano() - uptime().Nanoseconds() }
-
 // carried is the clock that shows the machine's uptime, suspend included, plus an offset.
-// With newOffset it is the clock of a process that keeps nothing: the wall clock is read
-// once, so a step of it neither expires a message early nor keeps it alive. A broker with a
+// If it agrees with the wall clock now it is the clock of a process that keeps nothing (NewClock): the wall clock
+// is read once, so a step of it neither expires a message early nor keeps it alive. A broker with a
 // data directory continues the clock of its last run, see timeline. How far the clock is
 // ahead of the wall clock is known to within elapsedSlack.
 func carried(offset int64) *KeptClock {
 	up := newElapsed(processClocks(), func() int64 { return uptime().Nanoseconds() })
-	return &KeptClock{Clock: func() int64 { return offset + up.now() }, aheadOfWall: func() int64 { return offset + up.aheadOfWall() }}
+	return &KeptClock{Clock: func() int64 { return offset + up.now() }, aheadOfWall: func() int64 { return offset + up.asleep.Load() - up.ahead.Load() }}
 }
 
 // KeptClock is a clock that knows how far it was ahead of the wall clock when it was last read.
 type KeptClock struct {
 	Clock
 	LastRun     Instant      // when the last run was last known to be alive; 0: there was none
-	aheadOfWall func() int64 // ns
+	aheadOfWall func() int64 // ns; while it changes after a suspend it may be too large for a moment, but not too small
 }
 
 // GivenClock is the clock c of a program that has its own. Instants that users give and see are by
@@ -39,27 +36,22 @@ func GivenClock(c, wall Clock) *KeptClock {
 }
 
 // NewClock is the clock of a process that keeps nothing, see carried.
-func NewClock() *KeptClock { return carried(newOffset()) }
+func NewClock() *KeptClock { return carried(time.Now().UnixNano() - uptime().Nanoseconds()) }
 
 // Read is Now and Stamp of the same instant.
 func (c Clock) Read() (now, stamp Instant) {
 	nanos := c()
-	return reached(nanos), Instant(0).Add(time.Duration(nanos))
+	return Instant(nanos / int64(time.Microsecond)), Instant(0).Add(time.Duration(nanos))
 }
 
 // Now is the present instant, rounded down: what has passed.
-func (c Clock) Now() Instant { return reached(c()) }
+func (c Clock) Now() Instant { return Instant(c() / int64(time.Microsecond)) }
 
 // Stamp is the present instant, rounded up, so that a deadline counted from it is never
 // early.
 func (c Clock) Stamp() Instant {
 	_, stamp := c.Read()
 	return stamp
-}
-
-// reached is the last instant that has come when a clock shows nanos.
-func reached(nanos int64) Instant {
-	return Instant(nanos / int64(time.Microsecond))
 }
 
 // Ahead is how far the clock was ahead of the wall clock when it was last read: whole ms,

@@ -51,11 +51,6 @@ func (e *elapsed) now() int64 {
 	return mono + e.asleep.Load()
 }
 
-// aheadOfWall is now minus the wall clock, as of the last call of now, to within
-// elapsedSlack. While it changes after a suspend, it may be too large for a moment, but not
-// too small.
-func (e *elapsed) aheadOfWall() int64 { return e.asleep.Load() - e.ahead.Load() }
-
 // ask asks the system how long the machine has been asleep. It uses the answer only if that
 // came quickly, as then the time it took is less than the slack and does not matter.
 // Otherwise the next call of now asks again.

@@ -60,12 +60,12 @@ func ContinueClock(dir string, anyDeadline bool, log *zap.Logger) (k *KeptClock,
 	if err != nil {
 		return nil, nil, err
 	}
-	t := timeline{Boot: bootID(), Offset: newOffset()}
+	t := timeline{Boot: bootID(), Offset: time.Now().UnixNano() - uptime().Nanoseconds()}
 	if anyDeadline {
 		t = saved.resumed(t.Boot, time.Now().UnixNano(), uptime().Nanoseconds())
 	}
 	k = carried(t.Offset)
-	k.LastRun = reached(t.Alive)
+	k.LastRun = Instant(t.Alive / int64(time.Microsecond))
 	if off := k.Offset().Round(time.Second); off != 0 {
 		log.Warn("the wall clock was changed while the machine was up, or set back; deadlines continue by elapsed time", zap.Duration("ahead_of_wall", off))
 	}

@@ -1,7 +1,6 @@
 package deadline
 
 import (
-	"container/heap"
 	"sync"
 	"time"
 )
@@ -16,10 +15,12 @@ const NoTimer int32 = -1
 // the earliest instant that it has asked for. If it has nothing to do then, it asks for the
 // next instant.
 type Timers struct {
+	// Woken receives when something was added that is due before all others.
+	Woken chan struct{}
+
 	clock *KeptClock
 	mu    sync.Mutex // leaf; guards the TimerIndex of all in the heap, too
-	heap  timerHeap
-	wake  chan struct{}
+	heap  []timer    // the earliest first: each is not later than its two children
 
 	Turns Longest // how long OnTimer took
 }
@@ -35,30 +36,45 @@ type timer struct {
 	of Timed
 }
 
-type timerHeap []timer
+// fix moves the timer at an index to where it belongs.
+func (t *Timers) fix(i int) {
+	x := t.heap[i]
+	for ; i > 0 && x.at < t.heap[(i-1)/2].at; i = (i - 1) / 2 {
+		t.put(i, t.heap[(i-1)/2])
+	}
+	for {
+		child := 2*i + 1
+		if child+1 < len(t.heap) && t.heap[child+1].at < t.heap[child].at {
+			child++
+		}
+		if child >= len(t.heap) || x.at <= t.heap[child].at {
+			break
+		}
+		t.put(i, t.heap[child])
+		i = child
+	}
+	t.put(i, x)
+}
 
-func (h timerHeap) Len() int           { return len(h) }
-func (h timerHeap) Less(i, j int) bool { return h[i].at < h[j].at }
-func (h timerHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	*h[i].of.TimerIndex(), *h[j].of.TimerIndex() = int32(i), int32(j)
+func (t *Timers) put(i int, x timer) {
+	t.heap[i] = x
+	*x.of.TimerIndex() = int32(i)
 }
-func (h *timerHeap) Push(x any) {
-	*x.(timer).of.TimerIndex() = int32(len(*h))
-	*h = append(*h, x.(timer))
-}
-func (h *timerHeap) Pop() any {
-	old := *h
-	last := old[len(old)-1]
-	*last.of.TimerIndex() = NoTimer
-	old[len(old)-1] = timer{}
-	*h = old[:len(old)-1]
-	return last
+
+func (t *Timers) remove(i int) {
+	*t.heap[i].of.TimerIndex() = NoTimer
+	end := len(t.heap) - 1
+	last := t.heap[end]
+	t.heap[end] = timer{}
+	if t.heap = t.heap[:end]; i < end {
+		t.heap[i] = last
+		t.fix(i)
+	}
 }
 
 // Init must be called before any other method.
 func (t *Timers) Init(c *KeptClock) {
-	t.clock, t.wake = c, make(chan struct{}, 1)
+	t.clock, t.Woken = c, make(chan struct{}, 1)
 }
 
 // Add asks for of to be woken at an instant or earlier: if of is in the heap with an earlier
@@ -67,13 +83,14 @@ func (t *Timers) Add(of Timed, at Instant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if i := *of.TimerIndex(); i == NoTimer {
-		heap.Push(&t.heap, timer{at, of})
+		t.heap = append(t.heap, timer{at, of})
+		t.fix(len(t.heap) - 1)
 	} else if at < t.heap[i].at { // a policy has shortened its period
 		t.heap[i].at = at
-		heap.Fix(&t.heap, int(i))
+		t.fix(int(i))
 	}
 	if t.heap[0].of == of {
-		Wake(t.wake)
+		Wake(t.Woken)
 	}
 }
 
@@ -82,7 +99,7 @@ func (t *Timers) Drop(of Timed) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if i := *of.TimerIndex(); i != NoTimer {
-		heap.Remove(&t.heap, int(i))
+		t.remove(int(i))
 	}
 }
 
@@ -96,7 +113,7 @@ func (t *Timers) Run(quit <-chan struct{}) {
 		timer.Reset(min(wait, time.Minute))
 		select {
 		case <-timer.C:
-		case <-t.wake:
+		case <-t.Woken:
 		case <-quit:
 			return
 		}
@@ -128,9 +145,6 @@ func (t *Timers) Next() Instant {
 	return t.heap[0].at
 }
 
-// Wake receives when something was added that is due before all others.
-func (t *Timers) Wake() <-chan struct{} { return t.wake }
-
 // due pops one that is due, or returns how long it takes until one is.
 func (t *Timers) due(now Instant) (of Timed, in time.Duration) {
 	t.mu.Lock()
@@ -141,5 +155,7 @@ func (t *Timers) due(now Instant) (of Timed, in time.Duration) {
 	if at := t.heap[0].at; at > now {
 		return nil, at.Sub(now)
 	}
-	return heap.Pop(&t.heap).(timer).of, 0
+	of = t.heap[0].of
+	t.remove(0)
+	return of, 0
 }
