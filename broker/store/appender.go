@@ -131,6 +131,14 @@ func (a *appender) release(s *segment, n int64) {
 	a.wake()
 }
 
+// shut ends appending.
+func (a *appender) shut() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+	a.space.Broadcast()
+}
+
 func (a *appender) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

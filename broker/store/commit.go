@@ -62,12 +62,6 @@ type commitState struct {
 	ended             chan struct{} // closed when the committer has returned
 }
 
-func (c *commitState) init() {
-	c.bell = make(chan struct{}, 1)
-	c.failed = make(chan error, 1)
-	c.ended = make(chan struct{})
-}
-
 type sleep uint8
 
 const (
@@ -80,13 +74,6 @@ const (
 func (j *journal) wakeCommitterLocked() {
 	j.commit.sleep = awake
 	deadline.Wake(j.commit.bell)
-}
-
-// appendedLocked wakes the committer if what was appended gives it something to do.
-func (c *commitState) appendedLocked(j *journal) {
-	if c.sleep == idle || c.sleep == lingering && j.fresh >= j.opts.burst {
-		j.wakeCommitterLocked()
-	}
 }
 
 // whenSafe implements Store.Commit.

@@ -41,7 +41,9 @@ func (s *Store) Unsaved() error {
 	if s.definitions == nil {
 		return nil
 	}
-	return s.definitions.unsaved()
+	s.definitions.mu.Lock()
+	defer s.definitions.mu.Unlock()
+	return s.definitions.stuckErr
 }
 
 // SyncDefinitions returns when everything that Define was given before is on disk, in every
@@ -94,12 +96,6 @@ func (d *definitions) define(changes []Definition, needed bool) {
 	if n := d.defined.Add(1); needed {
 		d.needed.Store(n)
 	}
-}
-
-func (d *definitions) unsaved() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.stuckErr
 }
 
 // sync implements SyncDefinitions. A caller that waits while another goroutine writes either

@@ -22,7 +22,11 @@ func Inspect(dir string, w io.Writer) error {
 	out := &printer{w: w}
 	out.printf("%-20s %10s %9s  %s\n", "segment", "bytes", "messages", "state")
 	for _, s := range r.files {
-		out.printf("%-20s %10d %9d  %s\n", s.name, s.end, s.messages, s.state())
+		state := "open"
+		if s.ended {
+			state = "complete"
+		}
+		out.printf("%-20s %10d %9d  %s\n", s.name, s.end, s.messages, state)
 	}
 	for _, number := range slices.Sorted(maps.Keys(r.spares)) {
 		out.printf("%-20s %10d %9s  spare\n", fileName(number), r.spares[number], "-")
@@ -136,13 +140,6 @@ func examine(dir string) (*examination, []RecoveredQueue, error) {
 func (r *examination) close() {
 	r.unmap()
 	r.lock.Close()
-}
-
-func (s *scanned) state() string {
-	if s.ended {
-		return "complete"
-	}
-	return "open"
 }
 
 // printer remembers the first error of several writes.

@@ -171,10 +171,13 @@ func (j *journal) markLocked() {
 	j.countLocked(markBytes)
 }
 
+// countLocked counts n bytes that were appended. It wakes the committer if that gives it something to do.
 func (j *journal) countLocked(n int) {
 	j.fresh += n
 	j.unsaved += n
-	j.commit.appendedLocked(j)
+	if j.commit.sleep == idle || j.commit.sleep == lingering && j.fresh >= j.opts.burst {
+		j.wakeCommitterLocked()
+	}
 }
 
 // rollLocked ends the active segment and makes mem the new one. The

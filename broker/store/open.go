@@ -180,7 +180,7 @@ func newJournal(fs fileSystem, t tuning, memory *mappings, r *recovery) *journal
 		j.deadSegments = append(j.deadSegments, s)
 		return nil
 	}
-	j.commit.init()
+	j.commit.bell, j.commit.failed, j.commit.ended = make(chan struct{}, 1), make(chan error, 1), make(chan struct{})
 	j.next = r.next()
 	j.paging = j.next
 	j.spare.next, j.spare.end = j.next, j.next+r.spared
@@ -213,23 +213,6 @@ func (j *journal) restore(s *scanned) {
 		number: s.number, mem: s.mem, used: s.end, paged: true, given: int64(s.messages),
 		journaled: journaled{complete: true, enters: s.enters, alters: s.alters, origins: s.origins},
 	})
-}
-
-// shut ends appending. The committer ends once it has synced everything.
-func (j *journal) shut() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.closed = true
-	j.space.Broadcast()
-	j.wakeCommitterLocked()
-}
-
-// finish waits until the committer has synced everything. It returns the error that ended
-// the journal, if there was one.
-func (j *journal) finish() error {
-	<-j.commit.ended
-	resumed()
-	return j.err
 }
 
 // close closes the files and unmaps all memory.

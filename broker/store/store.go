@@ -239,16 +239,6 @@ func (s *Store) Failed() <-chan error {
 	return s.journal.commit.failed
 }
 
-// Err returns the error that ended the journal, or nil while the journal works.
-func (s *Store) Err() error {
-	if s.journal == nil {
-		return nil
-	}
-	s.journal.mu.Lock()
-	defer s.journal.mu.Unlock()
-	return s.journal.err
-}
-
 // Close writes and syncs what is pending and releases all memory: no view and no position
 // may be used afterwards. It returns the error that ended the journal, if there was one.
 func (s *Store) Close() error { return s.close(func() error { return nil }) }
@@ -258,11 +248,14 @@ func (s *Store) close(last func() error) error {
 	s.volatile.shut()
 	if s.journal != nil {
 		s.journal.shut()
+		deadline.Wake(s.journal.commit.bell)
 	}
 	s.maintainer.close()
 	var err error
 	if s.journal != nil {
-		err = errors.Join(s.journal.finish(), s.definitions.close())
+		<-s.journal.commit.ended // once it has synced everything
+		resumed()
+		err = errors.Join(s.journal.err, s.definitions.close())
 		if err == nil {
 			err = last()
 		}

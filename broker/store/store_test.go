@@ -410,3 +410,10 @@ func TestLargeMessagesAtTheSameTime(t *testing.T) {
 	}
 	require.NoError(t, s.Close())
 }
+
+// Err returns the error that ended the journal, or nil while the journal works.
+func (s *Store) Err() error {
+	s.journal.mu.Lock()
+	defer s.journal.mu.Unlock()
+	return s.journal.err
+}

@@ -88,14 +88,6 @@ func (v *volatileLog) setDiskStuck(to bool) bool {
 	return to != was
 }
 
-// shut ends appending.
-func (v *volatileLog) shut() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.closed = true
-	v.space.Broadcast()
-}
-
 // rollLocked starts a segment of at least n bytes.
 func (v *volatileLog) rollLocked(n int) error {
 	defer v.noteHeld(time.Now())
