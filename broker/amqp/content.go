@@ -56,7 +56,7 @@ func AppendContent(b []byte, channel uint16, props, body []byte, frameMax uint32
 func AppendHeader(b []byte, channel uint16, props []byte, size int) []byte {
 	b = appendFrameHeader(b, FrameHeader, channel, contentHeaderSize+len(props))
 	b = append(b, 0, ClassBasic, 0, 0)
-	b = appendLonglong(b, uint64(size))
+	b = binary.BigEndian.AppendUint64(b, uint64(size))
 	b = append(b, props...)
 	return append(b, FrameEnd)
 }

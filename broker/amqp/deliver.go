@@ -1,5 +1,7 @@
 package amqp
 
+import "encoding/binary"
+
 // The three methods that carry a message to a client. Each function appends only the method
 // frame, without allocating; AppendContent appends the rest. A name of more than 255 octets
 // panics.
@@ -8,9 +10,9 @@ package amqp
 func AppendDeliver(b []byte, channel uint16, consumerTag string, tag uint64, redelivered bool, exchange, routingKey []byte) []byte {
 	size := 4 + 1 + len(consumerTag) + 8 + 1 + 1 + len(exchange) + 1 + len(routingKey)
 	b = appendFrameHeader(b, FrameMethod, channel, size)
-	b = appendLong(b, uint32(BasicDeliverID))
+	b = binary.BigEndian.AppendUint32(b, uint32(BasicDeliverID))
 	b = appendShortstr(b, consumerTag)
-	b = appendLonglong(b, tag)
+	b = binary.BigEndian.AppendUint64(b, tag)
 	b = append(b, bit(redelivered))
 	b = appendShortstr(b, exchange)
 	b = appendShortstr(b, routingKey)
@@ -22,12 +24,12 @@ func AppendDeliver(b []byte, channel uint16, consumerTag string, tag uint64, red
 func AppendGetOk(b []byte, channel uint16, tag uint64, redelivered bool, exchange, routingKey []byte, messageCount uint32) []byte {
 	size := 4 + 8 + 1 + 1 + len(exchange) + 1 + len(routingKey) + 4
 	b = appendFrameHeader(b, FrameMethod, channel, size)
-	b = appendLong(b, uint32(BasicGetOkID))
-	b = appendLonglong(b, tag)
+	b = binary.BigEndian.AppendUint32(b, uint32(BasicGetOkID))
+	b = binary.BigEndian.AppendUint64(b, tag)
 	b = append(b, bit(redelivered))
 	b = appendShortstr(b, exchange)
 	b = appendShortstr(b, routingKey)
-	b = appendLong(b, messageCount)
+	b = binary.BigEndian.AppendUint32(b, messageCount)
 	return append(b, FrameEnd)
 }
 
@@ -36,8 +38,8 @@ func AppendReturn(b []byte, channel uint16, code uint16, text string, exchange, 
 	text = cutText(text)
 	size := 4 + 2 + 1 + len(text) + 1 + len(exchange) + 1 + len(routingKey)
 	b = appendFrameHeader(b, FrameMethod, channel, size)
-	b = appendLong(b, uint32(BasicReturnID))
-	b = appendShort(b, code)
+	b = binary.BigEndian.AppendUint32(b, uint32(BasicReturnID))
+	b = binary.BigEndian.AppendUint16(b, code)
 	b = appendShortstr(b, text)
 	b = appendShortstr(b, exchange)
 	b = appendShortstr(b, routingKey)

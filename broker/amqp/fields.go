@@ -9,9 +9,10 @@ import "encoding/binary"
 //		use(f.Name)
 //	}
 //
-// Name aliases the table. An entry that ValidateTable would refuse ends the walk early.
+// Name and Entry alias the table. An entry that ValidateTable would refuse ends the walk early.
 type Fields struct {
 	Name  []byte
+	Entry []byte // name and value, as they stand in a table
 	value []byte // with its type letter
 	rest  []byte
 }
@@ -35,7 +36,7 @@ func (f *Fields) Next() bool {
 		return false
 	}
 	f.Name = f.rest[1:name]
-	value := f.rest[name:]
+	all, value := f.rest, f.rest[name:]
 	n := 1 + int(fixedSize[value[0]])
 	if fixedSize[value[0]] == variable && len(value) >= 5 {
 		n = 5 + int(binary.BigEndian.Uint32(value[1:]))
@@ -43,13 +44,8 @@ func (f *Fields) Next() bool {
 	if n < 1 || n > len(value) {
 		n = len(value)
 	}
-	f.value, f.rest = value[:n], value[n:]
+	f.Entry, f.value, f.rest = all[:name+n], value[:n], value[n:]
 	return true
-}
-
-// AppendTo appends the entry, name and value, to a table that OpenTable began.
-func (f *Fields) AppendTo(b []byte) []byte {
-	return append(append(append(b, byte(len(f.Name))), f.Name...), f.value...)
 }
 
 // Text returns the value of the entry if it is text: a long string, or a byte array, which

@@ -20,10 +20,10 @@ func AppendWithLong(b, properties []byte, name string, value int64) []byte {
 	if flags&HasHeaders != 0 {
 		from, size = at+4, int(binary.BigEndian.Uint32(properties[at:]))
 	}
-	b = appendShort(b, uint16(flags|HasHeaders))
+	b = binary.BigEndian.AppendUint16(b, uint16(flags|HasHeaders))
 	b = append(b, properties[2:at]...)
-	b = appendLong(b, uint32(size+len(name)+longFieldSize))
+	b = binary.BigEndian.AppendUint32(b, uint32(size+len(name)+longFieldSize))
 	b = append(b, properties[from:from+size]...)
-	b = appendLonglong(append(appendShortstr(b, name), 'l'), uint64(value))
+	b = binary.BigEndian.AppendUint64(append(appendShortstr(b, name), 'l'), uint64(value))
 	return append(b, properties[from+size:]...)
 }

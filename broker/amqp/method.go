@@ -66,7 +66,7 @@ func ParseMethod(payload []byte, lim Limits) (Method, error) {
 func AppendMethod(b []byte, channel uint16, m Method) []byte {
 	start, id := len(b), IDOf(m)
 	b = appendFrameHeader(b, FrameMethod, channel, 0)
-	b = appendLong(b, uint32(id))
+	b = binary.BigEndian.AppendUint32(b, uint32(id))
 	return endFrame(methods[id].append(b, reflect.ValueOf(m).Elem()), start)
 }
 
@@ -150,11 +150,11 @@ func (k *methodKind) append(b []byte, m reflect.Value) []byte {
 		case reflect.Uint8:
 			b = append(b, uint8(from.Uint()))
 		case reflect.Uint16:
-			b = appendShort(b, uint16(from.Uint()))
+			b = binary.BigEndian.AppendUint16(b, uint16(from.Uint()))
 		case reflect.Uint32:
-			b = appendLong(b, uint32(from.Uint()))
+			b = binary.BigEndian.AppendUint32(b, uint32(from.Uint()))
 		default:
-			b = appendLonglong(b, from.Uint())
+			b = binary.BigEndian.AppendUint64(b, from.Uint())
 		}
 	}
 	return b

@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"reflect"
@@ -142,7 +143,7 @@ func TestMethodDoesNotAliasItsPayload(t *testing.T) {
 
 func TestUnknownMethod(t *testing.T) {
 	for _, id := range []MethodID{0, 30<<16 | 10, ClassBasic<<16 | 41, ClassExchange<<16 | 41, math.MaxUint32} {
-		_, err := ParseMethod(appendLong(nil, uint32(id)), Limits{})
+		_, err := ParseMethod(binary.BigEndian.AppendUint32(nil, uint32(id)), Limits{})
 		e := requireCode(t, NotImplemented, err)
 		want := fmt.Sprintf("NOT_IMPLEMENTED - unknown method %d.%d", id.Class(), id.Method())
 		require.Equal(t, want, e.Text)

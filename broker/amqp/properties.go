@@ -1,5 +1,7 @@
 package amqp
 
+import "encoding/binary"
+
 // PropertySet is the set of class basic's properties in a list: the flags before their
 // values (AMQP 0-9-1 §4.2.6.1).
 type PropertySet uint16
@@ -118,7 +120,7 @@ func (p *Properties) Append(b []byte) []byte {
 	w.text(HasExpiration, p.Expiration)
 	w.text(HasMessageID, p.MessageID)
 	if w.has(HasTimestamp, p.Timestamp != 0) {
-		w.b = appendLonglong(w.b, uint64(p.Timestamp))
+		w.b = binary.BigEndian.AppendUint64(w.b, uint64(p.Timestamp))
 	}
 	w.text(HasType, p.Type)
 	w.text(HasUserID, p.UserID)

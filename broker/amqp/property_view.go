@@ -1,5 +1,7 @@
 package amqp
 
+import "encoding/binary"
+
 // PropertyView is a view of a raw property list: its slices alias the list. A slice is nil
 // if the property is absent. If the property is present and empty the slice is empty but
 // not nil.
@@ -33,18 +35,13 @@ func ViewProperties(raw []byte) (v PropertyView, err error) {
 func (v *PropertyView) Parse(raw []byte) error {
 	c := cursor{rest: raw}
 	v.Has = PropertySet(c.short())
-	if v.Has&undefinedProperties != 0 {
-		return badProperties()
+	if v.Has&undefinedProperties == 0 {
+		v.viewCommon(&c)
+		v.viewRest(&c)
+		if !c.failed && len(c.rest) == 0 {
+			return nil
+		}
 	}
-	v.viewCommon(&c)
-	v.viewRest(&c)
-	if c.failed || len(c.rest) != 0 {
-		return badProperties()
-	}
-	return nil
-}
-
-func badProperties() *Exception {
 	return NewException(SyntaxError, ClassBasic, BasicPublishID.Method(), "malformed content properties")
 }
 
@@ -138,7 +135,7 @@ func (v *PropertyView) With(b, raw, headers, expiration []byte) []byte {
 	if expiration != nil {
 		has |= HasExpiration
 	}
-	b = appendShort(b, uint16(has))
+	b = binary.BigEndian.AppendUint16(b, uint16(has))
 	before := v.beforeHeaders()
 	b = append(append(b, raw[2:before]...), headers...)
 	after := v.beforeReplyTo()

@@ -44,8 +44,8 @@ func AppendNack(b []byte, channel uint16, tag uint64, multiple, requeue bool) []
 
 func appendSettle(b []byte, channel uint16, id MethodID, tag uint64, bits byte) []byte {
 	b = appendFrameHeader(b, FrameMethod, channel, settlePayload)
-	b = appendLong(b, uint32(id))
-	b = appendLonglong(b, tag)
+	b = binary.BigEndian.AppendUint32(b, uint32(id))
+	b = binary.BigEndian.AppendUint64(b, tag)
 	return append(b, bits, FrameEnd)
 }
 

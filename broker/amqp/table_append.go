@@ -61,9 +61,9 @@ func appendValue(b []byte, value any) []byte {
 	case []any:
 		return appendArray(append(b, 'A'), v)
 	case Timestamp:
-		return appendLonglong(append(b, 'T'), uint64(v))
+		return binary.BigEndian.AppendUint64(append(b, 'T'), uint64(v))
 	case time.Time:
-		return appendLonglong(append(b, 'T'), uint64(v.Unix()))
+		return binary.BigEndian.AppendUint64(append(b, 'T'), uint64(v.Unix()))
 	}
 	return appendNumber(b, value)
 }
@@ -75,27 +75,27 @@ func appendNumber(b []byte, value any) []byte {
 	case uint8:
 		return append(b, 'B', v)
 	case int16:
-		return appendShort(append(b, 's'), uint16(v))
+		return binary.BigEndian.AppendUint16(append(b, 's'), uint16(v))
 	case uint16:
-		return appendShort(append(b, 'u'), v)
+		return binary.BigEndian.AppendUint16(append(b, 'u'), v)
 	case int32:
-		return appendLong(append(b, 'I'), uint32(v))
+		return binary.BigEndian.AppendUint32(append(b, 'I'), uint32(v))
 	case uint32:
-		return appendLong(append(b, 'i'), v)
+		return binary.BigEndian.AppendUint32(append(b, 'i'), v)
 	case int64:
-		return appendLonglong(append(b, 'l'), uint64(v))
+		return binary.BigEndian.AppendUint64(append(b, 'l'), uint64(v))
 	case int:
-		return appendLonglong(append(b, 'l'), uint64(v))
+		return binary.BigEndian.AppendUint64(append(b, 'l'), uint64(v))
 	case uint64:
 		if v <= math.MaxInt64 {
-			return appendLonglong(append(b, 'l'), v)
+			return binary.BigEndian.AppendUint64(append(b, 'l'), v)
 		}
 	case float32:
-		return appendLong(append(b, 'f'), math.Float32bits(v))
+		return binary.BigEndian.AppendUint32(append(b, 'f'), math.Float32bits(v))
 	case float64:
-		return appendLonglong(append(b, 'd'), math.Float64bits(v))
+		return binary.BigEndian.AppendUint64(append(b, 'd'), math.Float64bits(v))
 	case Decimal:
-		return appendLong(append(b, 'D', v.Scale), uint32(v.Value))
+		return binary.BigEndian.AppendUint32(append(b, 'D', v.Scale), uint32(v.Value))
 	}
 	panic(fmt.Sprintf("amqp: no field table type for %T %v", value, value))
 }

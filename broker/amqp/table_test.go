@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math"
 	"strings"
 	"testing"
@@ -197,7 +198,7 @@ func TestHostileTablesAreRefusedCheaply(t *testing.T) {
 		requireCode(t, SyntaxError, err, name)
 		require.LessOrEqual(t, allocs, 12.0, name)
 
-		payload := append(appendLong(nil, uint32(ConnectionStartOkID)), raw...)
+		payload := append(binary.BigEndian.AppendUint32(nil, uint32(ConnectionStartOkID)), raw...)
 		_, err = ParseMethod(payload, Limits{Depth: 4, Entries: 128, Values: 128})
 		requireCode(t, SyntaxError, err, name)
 

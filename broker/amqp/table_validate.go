@@ -87,9 +87,6 @@ func newBudget(lim Limits) budget {
 }
 
 func (l *budget) table(b []byte, depth int) error {
-	if depth > l.limits.Depth {
-		return l.tooDeep()
-	}
 	for len(b) > 0 {
 		name := 1 + int(b[0])
 		if name >= len(b) {
@@ -107,9 +104,6 @@ func (l *budget) table(b []byte, depth int) error {
 }
 
 func (l *budget) array(b []byte, depth int) (err error) {
-	if depth > l.limits.Depth {
-		return l.tooDeep()
-	}
 	for len(b) > 0 && err == nil {
 		b, err = l.value(b, depth)
 	}
@@ -144,15 +138,14 @@ func (l *budget) variable(kind byte, b []byte, depth int) (rest []byte, err erro
 	if b = b[4:]; n > uint64(len(b)) {
 		return nil, badTable("length %d, only %d octets follow", n, len(b))
 	}
-	switch kind {
-	case 'F':
+	switch {
+	case kind != 'F' && kind != 'A':
+	case depth >= l.limits.Depth:
+		err = badTable("nested deeper than %d levels", l.limits.Depth)
+	case kind == 'F':
 		err = l.table(b[:n], depth+1)
-	case 'A':
+	default:
 		err = l.array(b[:n], depth+1)
 	}
 	return b[n:], err
-}
-
-func (l *budget) tooDeep() error {
-	return badTable("nested deeper than %d levels", l.limits.Depth)
 }

@@ -8,10 +8,6 @@ import (
 
 const maxShortString = 255
 
-func appendShort(b []byte, v uint16) []byte    { return binary.BigEndian.AppendUint16(b, v) }
-func appendLong(b []byte, v uint32) []byte     { return binary.BigEndian.AppendUint32(b, v) }
-func appendLonglong(b []byte, v uint64) []byte { return binary.BigEndian.AppendUint64(b, v) }
-
 // appendShortstr panics on more than 255 octets: names are checked where they come in, so a
 // longer one is a bug of the caller.
 func appendShortstr[S string | []byte](b []byte, s S) []byte {
@@ -44,5 +40,5 @@ func cutText(s string) string {
 }
 
 func appendLongstr[S string | []byte](b []byte, s S) []byte {
-	return append(appendLong(b, uint32(len(s))), s...)
+	return append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...)
 }

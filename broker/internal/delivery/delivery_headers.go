@@ -60,7 +60,7 @@ func (s *Transition) appendHeadersLocked(b []byte, q *Queue, of *queue.Delivery,
 		switch string(f.Name) {
 		case headerExpiresAt, headerEnqueuedAt, headerLockedUntil, headerLockToken:
 		default:
-			b = f.AppendTo(b)
+			b = append(b, f.Entry...)
 		}
 	}
 	if of.ExpiresAt != 0 {

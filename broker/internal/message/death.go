@@ -51,15 +51,14 @@ func RecordDeath(p *amqp.Properties, d Death, died bool) []any {
 		deaths = append(deaths, e)
 	}
 	p.Headers["x-death"] = deaths
-	if !died {
-		d.mark(p.Headers, "x-first-death-")
+	prefixes := []string{"x-first-death-", "x-last-death-"}
+	if died {
+		prefixes = prefixes[1:]
 	}
-	d.mark(p.Headers, "x-last-death-")
+	for _, prefix := range prefixes {
+		p.Headers[prefix+"queue"], p.Headers[prefix+"reason"], p.Headers[prefix+"exchange"] = d.Queue, d.Reason, d.Exchange
+	}
 	return deaths
-}
-
-func (d *Death) mark(headers amqp.Table, prefix string) {
-	headers[prefix+"queue"], headers[prefix+"reason"], headers[prefix+"exchange"] = d.Queue, d.Reason, d.Exchange
 }
 
 // OriginalKeys are the routing keys with which a message was routed to the queue in which it dies,

@@ -35,7 +35,7 @@ func AppendFirstDeath(b []byte, queue, reason string, exchange, key []byte, view
 	b = AppendText(b, "reason", reason)
 	b = amqp.AppendKey(b, "routing-keys", 'A')
 	b, keys := amqp.OpenTable(b)
-	b = appendLong(append(b, 'S'), key)
+	b = append(binary.BigEndian.AppendUint32(append(b, 'S'), uint32(len(key))), key...)
 	b = amqp.CloseTable(b, keys)
 	b = binary.BigEndian.AppendUint64(amqp.AppendKey(b, "time", 'T'), uint64(at))
 	b = amqp.CloseTable(b, entry)
@@ -51,9 +51,5 @@ func AppendFirstDeath(b []byte, queue, reason string, exchange, key []byte, view
 
 // AppendText appends an entry of a table, with a long string.
 func AppendText[S string | []byte](b []byte, key string, value S) []byte {
-	return appendLong(amqp.AppendKey(b, key, 'S'), value)
-}
-
-func appendLong[S string | []byte](b []byte, value S) []byte {
-	return append(binary.BigEndian.AppendUint32(b, uint32(len(value))), value...)
+	return append(binary.BigEndian.AppendUint32(amqp.AppendKey(b, key, 'S'), uint32(len(value))), value...)
 }
