@@ -147,7 +147,7 @@ func zeros(names ...string) object {
 
 // memoryLimit returns the limit of the memory alarm, or a number that is never reached.
 func (a *API) memoryLimit() int64 {
-	if n := a.b.Alarm.MemoryLimit(); n > 0 {
+	if n := a.b.Alarm.MemoryLimit; n > 0 {
 		return n
 	}
 	return 1 << 40

@@ -27,7 +27,8 @@ type AlarmOptions struct {
 // (RabbitMQ: Memory and Disk Alarms). Consumers and expiry, which make room, are
 // never blocked. Safe for concurrent use.
 type Alarm struct {
-	opts    AlarmOptions
+	AlarmOptions // not to be changed; MemoryInUse is always there
+
 	blocked atomic.Bool // there is a reason; changed with mu held
 
 	mu      sync.Mutex // leaf
@@ -48,7 +49,7 @@ func NewAlarm(o AlarmOptions) *Alarm {
 	if o.DiskSpace == nil {
 		o.DiskSpace = DiskSpace
 	}
-	return &Alarm{opts: o, changed: make(chan struct{}), measure: make(chan struct{}, 1)}
+	return &Alarm{AlarmOptions: o, changed: make(chan struct{}), measure: make(chan struct{}, 1)}
 }
 
 // Reason returns why publishers are blocked, "" if they are not, and a channel that is closed
@@ -69,12 +70,6 @@ func (a *Alarm) Last() string {
 	defer a.mu.Unlock()
 	return a.reasonLocked()
 }
-
-// MemoryInUse is what is compared with the memory limit, in bytes.
-func (a *Alarm) MemoryInUse() int64 { return a.opts.MemoryInUse() }
-
-// MemoryLimit is the number of bytes above which publishers wait; 0: no limit.
-func (a *Alarm) MemoryLimit() int64 { return a.opts.MemoryLimit }
 
 // Low returns which resources are low.
 func (a *Alarm) Low() (memory, disk bool) {
@@ -131,9 +126,9 @@ func (a *Alarm) set(reason *bool, to bool) {
 	close(a.changed)
 	a.changed = make(chan struct{})
 	if why := a.reasonLocked(); why != "" {
-		a.opts.Log.Warn("publishers are blocked; consume messages or make room", zap.String("reason", why))
+		a.Log.Warn("publishers are blocked; consume messages or make room", zap.String("reason", why))
 	} else {
-		a.opts.Log.Info("publishers are no longer blocked")
+		a.Log.Info("publishers are no longer blocked")
 	}
 }
 
@@ -174,36 +169,36 @@ func (a *Alarm) Run(quit <-chan struct{}) {
 }
 
 func (a *Alarm) checkMemory() {
-	if a.opts.MemoryLimit == 0 {
+	if a.MemoryLimit == 0 {
 		return
 	}
-	switch used := a.opts.MemoryInUse(); {
-	case used > a.opts.MemoryLimit:
+	switch used := a.MemoryInUse(); {
+	case used > a.MemoryLimit:
 		a.memoryIs(true)
-	case float64(used) < memoryResume*float64(a.opts.MemoryLimit):
+	case float64(used) < memoryResume*float64(a.MemoryLimit):
 		a.memoryIs(false)
 	}
 }
 
 func (a *Alarm) memoryIs(low bool) {
 	a.set(&a.memory, low)
-	if a.opts.OnMemory != nil {
-		a.opts.OnMemory(low)
+	if a.OnMemory != nil {
+		a.OnMemory(low)
 	}
 }
 
 // Disk is how much is free where messages are kept, and how much is to be, in bytes; free is -1 if they are in memory only, or that is not known.
 func (a *Alarm) Disk() (free, limit int64) {
-	if a.opts.Dir != "" {
-		if free, all, err := a.opts.DiskSpace(a.opts.Dir); err == nil {
-			return free, min(a.opts.DiskFreeLimit, all/diskShare)
+	if a.Dir != "" {
+		if free, all, err := a.DiskSpace(a.Dir); err == nil {
+			return free, min(a.DiskFreeLimit, all/diskShare)
 		}
 	}
 	return -1, 0
 }
 
 func (a *Alarm) checkDisk() {
-	if a.opts.DiskFreeLimit == 0 {
+	if a.DiskFreeLimit == 0 {
 		return
 	}
 	if free, limit := a.Disk(); free >= 0 { // otherwise the store finds out when it writes

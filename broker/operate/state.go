@@ -47,7 +47,7 @@ func (o *Access) now() time.Time { return time.UnixMilli(o.Broker.UnixMillis(o.B
 func (o *Access) State() State {
 	s := State{
 		NowMillis: o.Broker.UnixMillis(o.Broker.Now()), ManualClock: o.Broker.Manual() != nil, Started: o.started, DataDir: o.DataDir, NewFolder: o.Broker.NewFolder(), DiskSilent: o.Broker.DiskSilent(), Blocked: o.Broker.Alarm.Last(),
-		Memory: o.Broker.Alarm.MemoryInUse(), MemoryMax: o.Broker.Alarm.MemoryLimit(), InFlow: o.Server.InFlow(),
+		Memory: o.Broker.Alarm.MemoryInUse(), MemoryMax: o.Broker.Alarm.MemoryLimit, InFlow: o.Server.InFlow(),
 	}
 	s.DiskFree, _ = o.Broker.Alarm.Disk()
 	s.Connections, s.Channels = o.Server.Counts()
@@ -58,7 +58,7 @@ func (o *Access) State() State {
 // The error is a *memory.Exceeded.
 func (o *Access) Hold(user string, bytes int64) (release func(), err error) {
 	clients := o.Broker.Clients
-	if limit := clients.Limit(); limit > 0 {
+	if limit := clients.Limit; limit > 0 {
 		bytes = min(bytes, limit/2)
 	}
 	account := clients.Open(user, func(error) {}) // a form is read within seconds, or its connection is closed

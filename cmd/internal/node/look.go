@@ -101,7 +101,7 @@ func blocked(b *broker.Broker, dir string) string {
 		return ""
 	}
 	if memory, _ := b.Alarm.Low(); memory {
-		why += fmt.Sprintf("; %s are in use, of %s (CURFEW_MEMORY_LIMIT)", humanize.IBytes(uint64(b.Alarm.MemoryInUse())), humanize.IBytes(uint64(b.Alarm.MemoryLimit())))
+		why += fmt.Sprintf("; %s are in use, of %s (CURFEW_MEMORY_LIMIT)", humanize.IBytes(uint64(b.Alarm.MemoryInUse())), humanize.IBytes(uint64(b.Alarm.MemoryLimit)))
 	}
 	if free, limit := b.Alarm.Disk(); free >= 0 && free < limit {
 		why += fmt.Sprintf("; %s are free in %s, and publishers wait below %s (CURFEW_DISK_FREE_LIMIT)", humanize.IBytes(uint64(free)), dir, humanize.IBytes(uint64(limit)))
