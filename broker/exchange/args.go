@@ -74,13 +74,9 @@ var seed = maphash.MakeSeed()
 // hashArgs is the same for equal tables.
 func hashArgs(t amqp.Table) (sum uint64) {
 	for name, v := range t {
-		sum += hashField(name, v) // in any order
+		sum += field{name, v}.hash() // in any order
 	}
 	return sum
-}
-
-func hashField(name string, v any) uint64 {
-	return maphash.String(seed, name)*31 + hashValue(v)
 }
 
 // hashValue is the same for values that are equal.

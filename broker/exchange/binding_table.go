@@ -40,14 +40,13 @@ type bindingTable[D comparable] struct {
 	gone  func(x *binding[D], last bool) // called for each that is removed; last: of its key
 }
 
-func newBindingTable[D comparable]() bindingTable[D] {
-	return bindingTable[D]{bound: make(map[D]*boundTo[D])}
-}
-
 // add adds a binding, and returns nil if there is an equal one. first: d had none under this key before.
 func (b *bindingTable[D]) add(d D, key string, args amqp.Table) (added *binding[D], first bool) {
 	t, hash := b.bound[d], hashBinding(key, args)
 	if t == nil {
+		if b.bound == nil {
+			b.bound = map[D]*boundTo[D]{}
+		}
 		t = &boundTo[D]{map[uint64]*binding[D]{}, map[string]int{}}
 		b.bound[d] = t
 	} else if t.find(hash, key, args) != nil {

@@ -70,17 +70,19 @@ type Router[D comparable] interface {
 func New[D comparable](k Kind) Router[D] {
 	switch k {
 	case Direct:
-		r := &direct[D]{bindingTable: newBindingTable[D](), keys: make(map[string]set[D])}
+		r := &direct[D]{keys: make(map[string]set[D])}
 		r.gone = r.unindex
 		return r
 	case Fanout:
-		r := &fanout[D]{bindingTable: newBindingTable[D]()}
+		r := &fanout[D]{}
 		r.gone = r.unindex
 		return r
 	case Topic:
-		return newTopic[D]()
+		r := &topic[D]{root: node[D]{mark: noMark}, dests: make(map[D]*target[D])}
+		r.gone = r.unindex
+		return r
 	case Headers:
-		r := &headers[D]{bindingTable: newBindingTable[D](), dests: make(map[D]*headersTarget[D]), under: make(map[uint64]set[*rule[D]])}
+		r := &headers[D]{dests: make(map[D]*headersTarget[D]), under: make(map[uint64]set[*rule[D]])}
 		r.gone = r.unindex
 		return r
 	}

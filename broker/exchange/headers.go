@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 
@@ -280,7 +281,7 @@ func (u *rule[D]) matches(h amqp.Table) bool {
 	return !u.any
 }
 
-func (f field) hash() uint64 { return hashField(f.name, f.value) }
+func (f field) hash() uint64 { return maphash.String(seed, f.name)*31 + hashValue(f.value) }
 
 func (f field) in(h amqp.Table) bool {
 	value, present := h[f.name]

@@ -89,18 +89,17 @@ func (p *sqlParser) fail(wanted string) {
 	}
 }
 
-func (p *sqlParser) peek() string { return sqlTokens.FindString(p.rest) }
-
 func (p *sqlParser) next() (token string) {
-	token = p.peek()
+	token = sqlTokens.FindString(p.rest)
 	p.rest = strings.TrimSpace(p.rest[len(token):])
 	return token
 }
 
 // take takes one of those words or symbols; "": it is another.
 func (p *sqlParser) take(words ...string) string {
+	token := sqlTokens.FindString(p.rest)
 	for _, w := range words {
-		if strings.EqualFold(p.peek(), w) {
+		if strings.EqualFold(token, w) {
 			p.next()
 			return w
 		}
@@ -288,7 +287,7 @@ func (p *sqlParser) property() operand {
 }
 
 func (p *sqlParser) name() string {
-	token := p.peek()
+	token := sqlTokens.FindString(p.rest)
 	switch {
 	case token == "" || strings.ContainsRune("'<>!=(),.-0123456789", rune(token[0])):
 		p.fail("a value")

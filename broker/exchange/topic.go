@@ -25,12 +25,6 @@ type target[D comparable] struct {
 	mark     int // noMark while patterns == 1
 }
 
-func newTopic[D comparable]() *topic[D] {
-	r := &topic[D]{bindingTable: newBindingTable[D](), root: node[D]{mark: noMark}, dests: make(map[D]*target[D])}
-	r.gone = r.unindex
-	return r
-}
-
 func (r *topic[D]) Bind(d D, key string, args amqp.Table) bool {
 	added, first := r.add(d, key, args)
 	if !first {
@@ -69,18 +63,18 @@ func (r *topic[D]) unindex(x *binding[D], last bool) {
 // in one go. If that takes more steps than are left before the next pause, it begins again: in one go if
 // others had made some of those steps, and otherwise with pauses.
 func (r *topic[D]) Route(key []byte, _ func() amqp.Table, out []D, p *Pace) []D {
-	from := len(out)
+	from, begin := len(out), start(len(key))
 	for {
 		left := p.left()
 		w := walk[D]{key: key, out: &out, left: left}
 		switch n := r.marks.next; {
 		case n == 0:
-			r.visit(&w)
+			w.visit(&r.root, begin)
 		case n <= stackMarks:
-			w.left = r.visitMarked(w)
+			w.left = r.visitMarked(w, begin)
 		default:
 			w.met = make([]uint64, (n+63)/64)
-			r.visit(&w)
+			w.visit(&r.root, begin)
 		}
 		if p.Step(left - w.left); w.left > 0 {
 			return out
@@ -89,7 +83,8 @@ func (r *topic[D]) Route(key []byte, _ func() amqp.Table, out []D, p *Pace) []D 
 			break
 		}
 	}
-	r.visit(&walk[D]{key: key, out: &out, left: p.left(), paced: paced{p, map[any]struct{}{}}})
+	w := walk[D]{key: key, out: &out, left: p.left(), paced: paced{p, map[any]struct{}{}}}
+	w.visit(&r.root, begin)
 	return out
 }
 
@@ -98,14 +93,12 @@ const stackMarks = 16384
 
 // visitMarked has a stack frame of its own: clearing the bitmap often costs more than the
 // walk.
-func (r *topic[D]) visitMarked(w walk[D]) (left int) {
+func (r *topic[D]) visitMarked(w walk[D], begin int) (left int) {
 	var met [stackMarks / 64]uint64
 	w.met = met[:]
-	r.visit(&w)
+	w.visit(&r.root, begin)
 	return w.left
 }
-
-func (r *topic[D]) visit(w *walk[D]) { w.visit(&r.root, start(len(w.key))) }
 
 // noMark is the mark of what cannot be reached twice.
 const noMark = -1
