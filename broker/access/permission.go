@@ -65,10 +65,14 @@ func Compile(p Permission, topics []TopicPermission) (g *Grant, err error) {
 	for op, text := range [operations]string{p.Configure, p.Write, p.Read} {
 		add(&g.names, Operation(op), text)
 	}
+	// In topic permissions the names of the user and of the virtual host are inserted, quoted so that they match
+	// only themselves, even inside a character class.
+	quote := func(name string) string { return strings.ReplaceAll(regexp.QuoteMeta(name), "-", `\-`) }
+	names := strings.NewReplacer("{username}", quote(p.User), "{vhost}", quote(p.VHost))
 	for _, t := range topics {
 		var patterns [operations]*policy.Pattern
-		add(&patterns, Write, expand(t.Write, p.User, p.VHost))
-		add(&patterns, Read, expand(t.Read, p.User, p.VHost))
+		add(&patterns, Write, names.Replace(t.Write))
+		add(&patterns, Read, names.Replace(t.Read))
 		g.topics[t.Exchange] = patterns
 	}
 	return g, err
@@ -84,14 +88,6 @@ func compile(text string, op Operation) (*policy.Pattern, error) {
 	}
 	return compiled, nil
 }
-
-// expand inserts the names of the user and of the virtual host into a topic permission,
-// quoted so that they match only themselves, even inside a character class.
-func expand(text, user, vhost string) string {
-	return strings.NewReplacer("{username}", quote(user), "{vhost}", quote(vhost)).Replace(text)
-}
-
-func quote(s string) string { return strings.ReplaceAll(regexp.QuoteMeta(s), "-", `\-`) }
 
 // Allows reports whether the operation on that name is granted. A nil Grant grants nothing.
 func (g *Grant) Allows(op Operation, name string) bool {

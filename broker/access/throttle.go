@@ -114,16 +114,11 @@ func network(from netip.Addr) netip.Prefix {
 
 func (s *source) forgotten(now time.Time) bool { return now.Sub(s.last) > forgetAfter }
 
-// setOf returns the set that a source belongs to.
-func (t *Throttle) setOf(from netip.Prefix) *set {
-	return &t.sets[maphash.Comparable(t.seed, from)%sourceSets]
-}
-
 func (t *Throttle) find(from netip.Prefix) *source {
 	if t.sets == nil {
 		return nil
 	}
-	among := t.setOf(from)
+	among := &t.sets[maphash.Comparable(t.seed, from)%sourceSets]
 	for i := range among {
 		if s := &among[i]; s.failed > 0 && s.from == from {
 			return s
@@ -138,7 +133,7 @@ func (t *Throttle) remember(from netip.Prefix, now time.Time) *source {
 	if t.sets == nil {
 		t.seed, t.sets = maphash.MakeSeed(), make([]set, sourceSets)
 	}
-	among := t.setOf(from)
+	among := &t.sets[maphash.Comparable(t.seed, from)%sourceSets]
 	least := &among[0]
 	for i := range among {
 		s := &among[i]

@@ -116,7 +116,7 @@ func getLetter(r *rest.Request) error {
 	}
 	l, at, err := r.Operations.Letters.DeadLetter(r.HTTP.Context(), r.Actor, r.QueueNamed(), operate.Seq(seq), 0)
 	if err == nil {
-		err = r.Account.Take(bytesOf(&l, r.Account.Limit()))
+		err = r.Account.Take(bytesOf(&l, r.Account.Budget.Limit))
 	}
 	if err == nil {
 		l, at, err = r.Operations.Letters.DeadLetter(r.HTTP.Context(), r.Actor, r.QueueNamed(), operate.Seq(seq), maxUnpacked)

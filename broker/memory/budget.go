@@ -8,7 +8,7 @@ import (
 // Budget bounds what all accounts hold together. Its lock is a leaf. It is safe for
 // concurrent use.
 type Budget struct {
-	limit int64 // bytes; 0: unlimited
+	Limit int64 // bytes; 0: unlimited; not to be changed
 
 	mu       sync.Mutex
 	used     int64
@@ -18,12 +18,13 @@ type Budget struct {
 
 // New returns a budget of that many bytes; 0 means unlimited.
 func New(limit int64) *Budget {
-	return &Budget{limit: limit, accounts: map[*Account]struct{}{}, users: map[string]int64{}}
+	return &Budget{Limit: limit, accounts: map[*Account]struct{}{}, users: map[string]int64{}}
 }
 
 // Account is what one connection or one request holds. It is safe for concurrent use.
 type Account struct {
-	b     *Budget
+	Budget *Budget // what it is of
+
 	user  string
 	evict func(error)
 
@@ -44,7 +45,7 @@ func (e *Exceeded) Error() string {
 // account has to give way, at most once and without a lock of the budget. It must not
 // block.
 func (b *Budget) Open(user string, evict func(error)) *Account {
-	a := &Account{b: b, user: user, evict: evict}
+	a := &Account{Budget: b, user: user, evict: evict}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.accounts[a] = struct{}{}
@@ -66,17 +67,17 @@ func (a *Account) Take(n int64) error {
 // take returns the account that had to give way, unless it is a itself. take must then be
 // called again.
 func (a *Account) take(n int64) (victim *Account, err error) {
-	b := a.b
+	b := a.Budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if a.evicted != nil {
 		return nil, a.evicted
 	}
 	a.addLocked(n)
-	if b.limit == 0 || b.used <= b.limit {
+	if b.Limit == 0 || b.used <= b.Limit {
 		return nil, nil
 	}
-	exceeded := &Exceeded{b.limit}
+	exceeded := &Exceeded{b.Limit}
 	victim = b.largestLocked(a)
 	a.addLocked(-n)
 	if victim == a || victim == nil {
@@ -89,10 +90,10 @@ func (a *Account) take(n int64) (victim *Account, err error) {
 
 // Try is Take for memory that is not essential: no account gives way for it.
 func (a *Account) Try(n int64) bool {
-	b := a.b
+	b := a.Budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if a.evicted != nil || b.limit > 0 && b.used+n > b.limit {
+	if a.evicted != nil || b.Limit > 0 && b.used+n > b.Limit {
 		return false
 	}
 	a.addLocked(n)
@@ -101,8 +102,8 @@ func (a *Account) Try(n int64) bool {
 
 // Give subtracts n bytes from what the account holds.
 func (a *Account) Give(n int64) {
-	a.b.mu.Lock()
-	defer a.b.mu.Unlock()
+	a.Budget.mu.Lock()
+	defer a.Budget.mu.Unlock()
 	if a.evicted == nil {
 		a.addLocked(-n)
 	}
@@ -111,12 +112,12 @@ func (a *Account) Give(n int64) {
 // Close gives back everything that the account holds. Nothing can be added to it
 // afterwards. Close may be called again.
 func (a *Account) Close() {
-	b := a.b
+	b := a.Budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a.addLocked(-a.used)
 	if a.evicted == nil {
-		a.evicted = &Exceeded{b.limit}
+		a.evicted = &Exceeded{b.Limit}
 	}
 	delete(b.accounts, a)
 }
@@ -124,7 +125,7 @@ func (a *Account) Close() {
 // addLocked changes what the account, its user and all accounts hold. It needs the budget's
 // mu.
 func (a *Account) addLocked(n int64) {
-	b := a.b
+	b := a.Budget
 	a.used += n
 	b.used += n
 	if b.users[a.user] += n; b.users[a.user] == 0 {
@@ -151,12 +152,6 @@ func (b *Budget) largestLocked(asks *Account) (most *Account) {
 	}
 	return most
 }
-
-// Limit returns the size of the budget.
-func (a *Account) Limit() int64 { return a.b.limit }
-
-// Limit returns the size of the budget in bytes; 0: unlimited.
-func (b *Budget) Limit() int64 { return b.limit }
 
 // Used returns what all accounts together have drawn, in bytes.
 func (b *Budget) Used() int64 {

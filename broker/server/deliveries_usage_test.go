@@ -44,7 +44,7 @@ func (x *site) flood(c *raw, part func(i int) []byte) (answer string) {
 			break
 		}
 		synctest.Wait()
-		assert.LessOrEqual(x.t, x.b.Clients.Used(), x.b.Clients.Limit())
+		assert.LessOrEqual(x.t, x.b.Clients.Used(), x.b.Clients.Limit)
 	}
 	return <-ended // when the client's time to answer has passed
 }
@@ -224,7 +224,7 @@ func TestDirectRepliesAreBounded(t *testing.T) {
 			for range 20 { // of 1 MB, within the time in which a client must read something
 				require.NoError(t, answers.Publish("", to, false, false, amqp091.Publishing{Body: make([]byte, 1<<20)}))
 				synctest.Wait()
-				assert.LessOrEqual(t, x.b.Clients.Used(), x.b.Clients.Limit())
+				assert.LessOrEqual(t, x.b.Clients.Used(), x.b.Clients.Limit)
 			}
 		}
 		assert.Positive(t, x.s.RepliesLost())

@@ -148,7 +148,7 @@ func (r *Request) payBody(one *Route, limit int64) error {
 		return &http.MaxBytesError{Limit: limit}
 	}
 	weight, most := cmp.Or(one.Weight, parsedWeight), int64(math.MaxInt64)
-	if all := r.Account.Limit(); all > 0 {
+	if all := r.Account.Budget.Limit; all > 0 {
 		most = all / 2
 	}
 	if r.HTTP.ContentLength < 0 { // unknown

@@ -137,7 +137,7 @@ func TestLongFormsAreAskedFor(t *testing.T) {
 	form := filledIn(s.get(editURL("/", "dlq", 1)).body)
 	clients := s.b.Clients
 	all := clients.Open("other", func(error) {})
-	require.NoError(t, all.Take(clients.Limit()))
+	require.NoError(t, all.Take(clients.Limit))
 	roots := clients.Open("root", func(error) {})
 	a := s.post(letters.EditPath, form)
 	all.Close()
