@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"curfew/broker/deadline"
@@ -22,10 +23,10 @@ import (
 // Clients are not waited for: what a consumer does with a message happens at the time that the clock shows when the
 // consumer does it. Safe for concurrent use.
 type ManualClock struct {
-	b    *Broker
-	read *deadline.StoppedClock
-	turn chan struct{} // whoever has put something in runs what is due
-	fire FireDue       // nil: nobody fires deadlines. Guarded by turn
+	b     *Broker
+	nanos atomic.Int64  // Unix ns; it begins at a whole ms: what counts from there in ms is due at a whole ms, so an advance by a time to live is enough
+	turn  chan struct{} // whoever has put something in runs what is due
+	fire  FireDue       // nil: nobody fires deadlines. Guarded by turn
 }
 
 // FireDue fires every deadline that is due, and reports whether there was any. nextAt is when to call it again, and
@@ -52,8 +53,9 @@ const (
 
 // newManual makes a broker with a manual clock, without a store.
 func newManual(o Options) *Broker {
-	c := &ManualClock{read: deadline.NewStoppedClock(time.Now()), turn: make(chan struct{}, 1)}
-	c.b = newBroker(o, deadline.GivenClock(c.read.Read, nil))
+	c := &ManualClock{turn: make(chan struct{}, 1)}
+	c.nanos.Store(time.Now().Truncate(time.Millisecond).UnixNano())
+	c.b = newBroker(o, deadline.GivenClock(c.nanos.Load, nil))
 	c.b.manual = c
 	return c.b
 }
@@ -119,10 +121,10 @@ func (c *ManualClock) moveTo(ctx context.Context, to deadline.Instant) (ManualTi
 			return ManualTime{}, fmt.Errorf("the clock stands at %s: %w", c.b.Now(), err)
 		}
 		if nextAt == 0 || nextAt > to {
-			c.read.Set(to)
+			c.nanos.Store(to.Time().UnixNano())
 			return ManualTime{to, firstAt}, nil
 		}
-		c.read.Set(max(nextAt, c.b.Now()))
+		c.nanos.Store(max(nextAt, c.b.Now()).Time().UnixNano())
 	}
 }
 

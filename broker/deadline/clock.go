@@ -1,9 +1,6 @@
 package deadline
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "time"
 
 // Clock returns the time by which deadlines are set and checked, in Unix nanoseconds. It
 // must not run backwards. It is called once per batch, from any goroutine.
@@ -96,23 +93,6 @@ func (k *KeptClock) WallSeconds(at Instant) int64 { return at.Add(-k.Ahead()).Ti
 func (k *KeptClock) UnixMillisDown(at Instant) int64 {
 	return at.Add(-k.Ahead()).Time().UnixMilli()
 }
-
-// StoppedClock is a clock that stands until Set moves it. It begins at a whole ms, and what counts from a whole ms in ms
-// is due at a whole ms: so an advance by a time to live is exactly enough. Safe for concurrent use.
-type StoppedClock struct{ nanos atomic.Int64 }
-
-// NewStoppedClock is a clock that stands at start, rounded down to a whole ms.
-func NewStoppedClock(start time.Time) *StoppedClock {
-	m := &StoppedClock{}
-	m.nanos.Store(start.Truncate(time.Millisecond).UnixNano())
-	return m
-}
-
-// Read is the Clock.
-func (m *StoppedClock) Read() int64 { return m.nanos.Load() }
-
-// Set moves the clock to an instant. The caller makes sure that it is not in the past.
-func (m *StoppedClock) Set(at Instant) { m.nanos.Store(at.Time().UnixNano()) }
 
 // UntilSecond is how long it is from now to the next full second of the wall clock, or to the one after it if that is very near. Loops that
 // look around once a second wait for so long. Then they wake up together: what an idle process costs is how often it wakes up.
