@@ -32,7 +32,10 @@ func (m *maintainer) dropSegments() {
 	j := m.journal
 	var needless, waiting []*segment
 	for _, s := range m.takeDeadSegments() {
-		if s.dropped = s.emptied || m.existingOf(s.enters)+m.existingOf(s.alters)+m.existingOf(s.origins) == 0 || m.carry(s); s.dropped {
+		if s.emptied || m.existingOf(s.enters)+m.existingOf(s.alters)+m.existingOf(s.origins) == 0 || m.carry(s) {
+			j.mu.Lock()
+			s.dropped = true
+			j.mu.Unlock()
 			needless = append(needless, s)
 		} else {
 			waiting = append(waiting, s)
@@ -282,9 +285,6 @@ func (m *maintainer) recordDroppedLocked(needless []*segment) {
 	j := m.journal
 	if len(needless) == 0 {
 		return
-	}
-	for _, s := range needless {
-		j.existing.Remove(s.number)
 	}
 	b, _ := j.reserveLocked(kindDropped, 4*len(needless), 0)
 	if b == nil {

@@ -24,15 +24,14 @@ type journal struct {
 
 	// Everything below is guarded by mu.
 
-	marked       bool        // the active segment has the mark of the next write
-	from         int         // first byte of the active segment that is not handed over
-	tails        []part      // of sealed segments, not handed over
-	fresh        int         // bytes not handed over to the committer
-	unsaved      int         // bytes not written to a file
-	fact         Pos         // end of the last record that Commit must wait for
-	existing     numberSpans // sealed segments that have not been dropped
-	deadSegments []*segment  // sealed, without references, not dropped
-	runs         []run       // scratch space
+	marked       bool       // the active segment has the mark of the next write
+	from         int        // first byte of the active segment that is not handed over
+	tails        []part     // of sealed segments, not handed over
+	fresh        int        // bytes not handed over to the committer
+	unsaved      int        // bytes not written to a file
+	fact         Pos        // end of the last record that Commit must wait for
+	deadSegments []*segment // sealed, without references, not dropped
+	runs         []run      // scratch space
 	amends       []amendment
 	commit       commitState
 	copies       *sync.WaitGroup // of records not handed over that are being written; nil: none
@@ -46,7 +45,7 @@ type journal struct {
 type journaled struct {
 	file     file // open from the first write until paged; used by the committer until complete, then by the maintainer
 	complete bool // ended, written and synced
-	dropped  bool // nothing may refer to it from now on; used by the maintainer only
+	dropped  bool // nothing may refer to it from now on; set by the maintainer, which alone reads it without mu
 
 	// The other segments that this one's records refer to. While such a segment exists,
 	// these records must not be forgotten: see drop.go.
@@ -155,7 +154,7 @@ func (j *journal) hasRoomLocked(n int) bool { return j.fitsLocked(markBytes + n 
 
 // segmentSizeLocked returns the size of a segment that is started for a record of n bytes.
 func (j *journal) segmentSizeLocked(n int) int {
-	list := align(recordHeader + 8*(len(j.existing)+1))
+	list := align(recordHeader + 8*len(j.existingLocked(nil)))
 	return max(j.memory.size, pageAlign(fileHeader+markBytes+list+markBytes+n+endReserve))
 }
 
@@ -190,7 +189,6 @@ func (j *journal) rollLocked(mem []byte) {
 		putHeader(s.mem[at:], kindEnd, 0)
 		j.countLocked(endBytes)
 		j.tails = append(j.tails, part{seg: s, from: j.from, to: s.used, ended: true})
-		j.existing.Add(s.number)
 		j.sealLocked()
 	}
 	s := j.startLocked(mem)
@@ -198,28 +196,36 @@ func (j *journal) rollLocked(mem []byte) {
 	putFileHeader(mem, j.id, s.number)
 	j.spare.owed += int64(len(mem))
 	j.markLocked()
-	list := 8 * len(j.existing)
-	_, at := j.takeLocked(align(recordHeader+list), 0)
-	putHeader(mem[at:], kindSegments, list)
-	putSpans(mem[at+recordHeader:], j.existing)
-	j.countLocked(fileHeader + align(recordHeader+list))
+	runs := j.existingLocked(s)
+	n := align(recordHeader + 8*len(runs))
+	_, at := j.takeLocked(n, 0)
+	putHeader(mem[at:], kindSegments, 8*len(runs))
+	for i, r := range runs {
+		binary.LittleEndian.PutUint32(mem[at+recordHeader+8*i:], r.First)
+		binary.LittleEndian.PutUint32(mem[at+recordHeader+8*i+4:], r.Count)
+	}
+	j.countLocked(fileHeader + n)
 }
 
 // firstRecordLocked is the offset of the first record behind the list of segments, if a segment were
 // started now.
 func (j *journal) firstRecordLocked() int {
-	n := len(j.existing)
-	if j.active != nil && (n == 0 || j.existing[n-1].First+j.existing[n-1].Count != uint32(j.active.number)) {
-		n++
-	}
-	return fileHeader + markBytes + align(recordHeader+8*n)
+	return fileHeader + markBytes + align(recordHeader+8*len(j.existingLocked(nil)))
 }
 
-func putSpans(b []byte, s numberSpans) {
-	for i, r := range s {
-		binary.LittleEndian.PutUint32(b[8*i:], r.First)
-		binary.LittleEndian.PutUint32(b[8*i+4:], r.Count)
-	}
+// existingLocked returns the segments that have not been dropped, except for one, as runs of consecutive numbers.
+func (j *journal) existingLocked(except *segment) (runs []numberSpan) {
+	j.table.each(func(s *segment) bool {
+		switch n := len(runs); {
+		case s == except || s.dropped:
+		case n > 0 && runs[n-1].First+runs[n-1].Count == uint32(s.number):
+			runs[n-1].Count++
+		default:
+			runs = append(runs, numberSpan{uint32(s.number), 1})
+		}
+		return true
+	})
+	return runs
 }
 
 // put appends a message. origin is the position that it is a copy of, or 0.

@@ -23,28 +23,3 @@ func TestNumbers(t *testing.T) {
 		require.Equal(t, model[n], s.Has(n))
 	}
 }
-
-func TestSpans(t *testing.T) {
-	rng := rand.New(rand.NewPCG(2, 2))
-	var s numberSpans
-	model := map[uint64]bool{}
-	for n := uint64(1); n < 300; n++ {
-		if rng.IntN(3) > 0 {
-			s.Add(n)
-			model[n] = true
-		}
-		gone := uint64(rng.IntN(int(n) + 1))
-		s.Remove(gone)
-		delete(model, gone)
-		total := 0
-		for i, r := range s {
-			require.NotZero(t, r.Count)
-			require.True(t, i == 0 || s[i-1].First+s[i-1].Count < r.First, "runs do not touch")
-			for k := range r.Count {
-				require.True(t, model[uint64(r.First+k)])
-				total++
-			}
-		}
-		require.Len(t, model, total)
-	}
-}

@@ -208,7 +208,6 @@ func newJournal(fs fileSystem, t tuning, memory *mappings, r *recovery) *journal
 
 // restore adds a segment that was read from disk.
 func (j *journal) restore(s *scanned) {
-	j.existing.Add(s.number)
 	j.addLocked(&segment{
 		number: s.number, mem: s.mem, used: s.end, paged: true, given: int64(s.messages),
 		journaled: journaled{complete: true, enters: s.enters, alters: s.alters, origins: s.origins},

@@ -16,7 +16,7 @@ type scanned struct {
 	synced Pos    // the highest position in any mark, including marks after end
 
 	records, messages int // records: other than marks, the list and the end
-	segments          numberSpans
+	segments          []numberSpan
 	dropped           []uint64
 	journaled
 }
