@@ -91,7 +91,7 @@ func TestTopicManyHashes(t *testing.T) {
 }
 
 func TestTopicUnbindLeavesNothing(t *testing.T) {
-	r := newTopic[string]()
+	r := New[string](Topic).(*topic[string])
 	patterns := []string{"", "a", "a.b", "#", "#.#", "a.#.b.#", "*.*", "a.*", "#.a.#.b"}
 	for _, d := range []string{"p", "q"} {
 		for _, pattern := range patterns {
