@@ -163,7 +163,7 @@ func TestImportsAmongOthers(t *testing.T) {
 				_, err := definitions.Import(t.Context(), x.b, d, definitions.Options{})
 				assert.NoError(t, err)
 				d.Parameters = nil // its limits
-				_, err = definitions.ImportVHost(t.Context(), x.b, "v", d, definitions.Options{})
+				_, err = definitions.Import(t.Context(), x.b, d, definitions.Options{VHost: "v"})
 				assert.True(t, err == nil || errors.Is(err, broker.ErrNoVHost), "%v", err)
 			}
 		})

@@ -277,13 +277,13 @@ func TestImportThatIsCancelled(t *testing.T) {
 
 func TestOneVirtualHost(t *testing.T) {
 	b := newBroker(t, broker.Options{})
-	_, err := ImportVHost(t.Context(), b, "v2", new(Document), Options{})
+	_, err := Import(t.Context(), b, new(Document), Options{VHost: "v2"})
 	require.ErrorIs(t, err, broker.ErrNoVHost)
 	vh, _, err := b.PutVHost("", "v2", broker.VHostMetadata{})
 	require.NoError(t, err)
-	_, err = ImportVHost(t.Context(), b, "v2", parse(t, `{"users":[{"name":"ignored","tags":""}],
+	_, err = Import(t.Context(), b, parse(t, `{"users":[{"name":"ignored","tags":""}],
 		"queues":[{"name":"q","vhost":"elsewhere","durable":true}],"policies":[{"name":"p","pattern":"q","definition":{"max-length":1}}],
-		"exchanges":[{"name":"x","type":"fanout"}],"bindings":[{"source":"x","destination":"q","destination_type":"queue","routing_key":"k"}]}`), Options{})
+		"exchanges":[{"name":"x","type":"fanout"}],"bindings":[{"source":"x","destination":"q","destination_type":"queue","routing_key":"k"}]}`), Options{VHost: "v2"})
 	require.NoError(t, err)
 	_, there := b.Accounts.User("ignored")
 	require.False(t, there)

@@ -40,31 +40,25 @@ type Options struct {
 	// User gets all permissions in the virtual hosts that the import creates, as in RabbitMQ; "": nobody does. The document's permissions for
 	// that user take precedence.
 	User string
+	// VHost is the only virtual host that objects are added to, whatever virtual hosts the document names. Users, permissions and
+	// global parameters are left out then. "": each object names its own.
+	VHost string
 	// Progress is told how many of the document's objects were checked; nil: nothing is. It is called from the goroutine of the import.
 	Progress func(done, total int)
 }
 
 // Import adds the document's objects to the broker. An error reports what is invalid, that ctx has ended, or
-// that the result cannot be saved (broker.ErrNotSaved); in each case nothing was changed.
+// that the result cannot be saved (broker.ErrNotSaved); in each case nothing was changed. With Options.VHost it may
+// also be broker.ErrNoVHost.
 func Import(ctx context.Context, b *broker.Broker, d *Document, o Options) (Report, error) {
-	return importInto(ctx, b, d, o, "")
-}
-
-// ImportVHost adds the document's objects to one virtual host, whatever virtual hosts the
-// document names. Users, permissions and global parameters are left out. Its errors are
-// those of Import and broker.ErrNoVHost.
-func ImportVHost(ctx context.Context, b *broker.Broker, vhost string, d *Document, o Options) (Report, error) {
-	if _, ok := b.VHost(vhost); !ok {
-		return Report{}, broker.ErrNoVHost
+	if o.VHost != "" {
+		if _, ok := b.VHost(o.VHost); !ok {
+			return Report{}, broker.ErrNoVHost
+		}
+		d = &Document{Parameters: d.Parameters, Policies: d.Policies, Queues: d.Queues, Exchanges: d.Exchanges, Bindings: d.Bindings}
 	}
-	return importInto(ctx, b, &Document{
-		Parameters: d.Parameters, Policies: d.Policies, Queues: d.Queues, Exchanges: d.Exchanges, Bindings: d.Bindings,
-	}, o, vhost)
-}
-
-func importInto(ctx context.Context, b *broker.Broker, d *Document, o Options, only string) (Report, error) {
-	w := writer{by: o.User, only: only, ctx: ctx, progress: o.Progress}
-	err := b.Change(only, func(c *broker.Broker) error {
+	w := writer{Options: o, ctx: ctx}
+	err := b.Change(o.VHost, func(c *broker.Broker) error {
 		w.b = c
 		return w.write(d)
 	})
@@ -78,14 +72,12 @@ func importInto(ctx context.Context, b *broker.Broker, d *Document, o Options, o
 
 // writer writes documents into a broker, in RabbitMQ's order.
 type writer struct {
+	Options
 	b      *broker.Broker
-	by     string // the user who creates virtual hosts; "": nobody
-	only   string // the only virtual host; "": the one that each object names
 	report Report
 
 	ctx         context.Context // the end of it ends the import
 	done, total int             // objects
-	progress    func(done, total int)
 }
 
 func (w *writer) write(d *Document) error {
@@ -116,8 +108,8 @@ func writeEach[T any](w *writer, list []T, write func(*T) error) error {
 			if err := w.ctx.Err(); err != nil {
 				return err
 			}
-			if w.progress != nil {
-				w.progress(w.done, w.total)
+			if w.Progress != nil {
+				w.Progress(w.done, w.total)
 			}
 		}
 		if err := write(&list[i]); err != nil {
@@ -129,8 +121,8 @@ func writeEach[T any](w *writer, list []T, write func(*T) error) error {
 
 // in returns the virtual host that an object belongs to.
 func (w *writer) in(what, name, vhost string) (*broker.VHost, error) {
-	if w.only != "" {
-		vhost = w.only
+	if w.VHost != "" {
+		vhost = w.VHost
 	}
 	vh, ok := w.b.VHost(vhost)
 	if !ok && vhost == "" {
@@ -164,7 +156,7 @@ func (w *writer) user(u *User, version string) error {
 }
 
 func (w *writer) vhost(v *VHost) error {
-	if _, _, err := w.b.PutVHost(w.by, v.Name, v.metadata()); err != nil {
+	if _, _, err := w.b.PutVHost(w.User, v.Name, v.metadata()); err != nil {
 		return fmt.Errorf("virtual host '%s': %w", v.Name, err)
 	}
 	return nil

@@ -39,7 +39,7 @@ func (o Definitions) ImportVHost(ctx context.Context, a Actor, vhost string, d *
 	vh, err := o.vhost(&a, ImportDefinitions, vhost)
 	var report definitions.Report
 	if err == nil {
-		report, err = definitions.ImportVHost(ctx, o.Broker, vh.Name(), d, definitions.Options{Progress: progress(ctx)})
+		report, err = definitions.Import(ctx, o.Broker, d, definitions.Options{VHost: vh.Name(), Progress: progress(ctx)})
 	}
 	return o.imported(a, vhost, report, err)
 }
