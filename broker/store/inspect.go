@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -19,29 +20,29 @@ func Inspect(dir string, w io.Writer) error {
 		return err
 	}
 	defer r.close()
-	out := &printer{w: w}
-	out.printf("%-20s %10s %9s  %s\n", "segment", "bytes", "messages", "state")
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "%-20s %10s %9s  %s\n", "segment", "bytes", "messages", "state")
 	for _, s := range r.files {
 		state := "open"
 		if s.ended {
 			state = "complete"
 		}
-		out.printf("%-20s %10d %9d  %s\n", s.name, s.end, s.messages, state)
+		fmt.Fprintf(out, "%-20s %10d %9d  %s\n", s.name, s.end, s.messages, state)
 	}
 	for _, number := range slices.Sorted(maps.Keys(r.spares)) {
-		out.printf("%-20s %10d %9s  spare\n", fileName(number), r.spares[number], "-")
+		fmt.Fprintf(out, "%-20s %10d %9s  spare\n", fileName(number), r.spares[number], "-")
 	}
 	d := r.definitions
-	out.printf("\n%-20s %10s %9s  %s\n", "definitions", "bytes", "entries", "format")
+	fmt.Fprintf(out, "\n%-20s %10s %9s  %s\n", "definitions", "bytes", "entries", "format")
 	if d.version > 0 {
-		out.printf("%-20s %10d %9d  %d\n", definitionsName, d.end, len(r.result.Definitions), d.version)
+		fmt.Fprintf(out, "%-20s %10d %9d  %d\n", definitionsName, d.end, len(r.result.Definitions), d.version)
 	}
-	out.printf("\n%-20s %10s %20s %20s\n", "queue", "messages", "first", "last")
+	fmt.Fprintf(out, "\n%-20s %10s %20s %20s\n", "queue", "messages", "first", "last")
 	for _, q := range queues {
 		last := q.Entries[len(q.Entries)-1]
-		out.printf("%-20d %10d %20d %20d\n", q.Queue, len(q.Entries), q.Entries[0].Seq, last.Seq)
+		fmt.Fprintf(out, "%-20d %10d %20d %20d\n", q.Queue, len(q.Entries), q.Entries[0].Seq, last.Seq)
 	}
-	return out.err
+	return out.Flush()
 }
 
 // Verify reads everything in a data directory, as Open does, and returns the error with
@@ -57,14 +58,14 @@ func Verify(dir string, w io.Writer) error {
 	for _, q := range queues {
 		messages += len(q.Entries)
 	}
-	out := &printer{w: w}
-	out.printf("%s, %d bytes read, %s in queues, %s: ok\n",
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "%s, %d bytes read, %s in queues, %s: ok\n",
 		english.Plural(len(r.files), "segment", ""), r.result.Bytes, english.Plural(messages, "message", ""), english.Plural(len(r.result.Definitions), "definition", ""))
 	if r.result.CutBytes > 0 {
-		out.printf("%d bytes at offset %d of %s are the end of an interrupted write and will be cut off\n",
+		fmt.Fprintf(out, "%d bytes at offset %d of %s are the end of an interrupted write and will be cut off\n",
 			r.result.CutBytes, r.result.CutOffset, r.result.CutFile)
 	}
-	return out.err
+	return out.Flush()
 }
 
 // Repair puts right what can be put right in a data directory without a loss. It says on w what
@@ -83,7 +84,6 @@ func Repair(dir string, w io.Writer, ask func() bool) error {
 		return err
 	}
 	defer lock.Close()
-	out := &printer{w: w}
 	for repaired := 0; ; repaired++ {
 		r := newRecovery(d, zap.NewNop(), nil)
 		_, err := r.read()
@@ -91,15 +91,15 @@ func Repair(dir string, w io.Writer, ask func() bool) error {
 		var found *corruptError
 		switch {
 		case err == nil && repaired == 0:
-			out.printf("nothing to repair\n")
-			return out.err
+			_, err = fmt.Fprintln(w, "nothing to repair")
+			return err
 		case err == nil:
-			out.printf("the store is in order\n")
-			return out.err
+			_, err = fmt.Fprintln(w, "the store is in order")
+			return err
 		case !errors.As(err, &found) || found.cure == nil:
 			return err
 		}
-		out.printf("%s: %s\nRepair can %s. Nothing that is in the folder is lost by that.\n", found.File, found.Reason, found.plan)
+		fmt.Fprintf(w, "%s: %s\nRepair can %s. Nothing that is in the folder is lost by that.\n", found.File, found.Reason, found.plan)
 		if !ask() {
 			return err
 		}
@@ -109,7 +109,7 @@ func Repair(dir string, w io.Writer, ask func() bool) error {
 		if err := d.SyncDir(); err != nil {
 			return fmt.Errorf("store: sync the data directory: %w", err)
 		}
-		out.printf("%s: repaired\n", found.File)
+		fmt.Fprintf(w, "%s: repaired\n", found.File)
 	}
 }
 
@@ -140,16 +140,4 @@ func examine(dir string) (*examination, []RecoveredQueue, error) {
 func (r *examination) close() {
 	r.unmap()
 	r.lock.Close()
-}
-
-// printer remembers the first error of several writes.
-type printer struct {
-	w   io.Writer
-	err error
-}
-
-func (p *printer) printf(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format, args...)
-	}
 }

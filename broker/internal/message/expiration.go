@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"strconv"
 
-	"curfew/broker/amqp"
 	"curfew/broker/policy"
 )
 
@@ -23,19 +22,22 @@ func ParseExpiration(text []byte) (ttlMillis int64, err error) {
 		}
 	}
 	n, parseErr := strconv.ParseInt(string(text[:digits]), 10, 64)
+	var reason string
 	switch {
 	case digits == 0 || (digits == 1 && (text[0] == '-' || text[0] == '+')):
-		return 0, badExpiration(text, "no_integer")
+		reason = "no_integer"
 	case digits < len(text):
-		return 0, badExpiration(text, `{leftover_string,"`+string(text[digits:])+`"}`)
+		reason = `{leftover_string,"` + string(text[digits:]) + `"}`
 	case text[0] == '-' && (n < 0 || parseErr != nil):
-		return 0, badExpiration(text, "{value_negative,"+string(text)+"}")
+		reason = "{value_negative," + string(text) + "}"
 	case parseErr == nil && policy.IsNever(n):
 		return -1, nil
 	case parseErr != nil || n > policy.MaxTTLMillis:
-		return 0, badExpiration(text, "{value_too_large,"+string(bytes.TrimLeft(text, "+0"))+"}")
+		reason = "{value_too_large," + string(bytes.TrimLeft(text, "+0")) + "}"
+	default:
+		return n, nil
 	}
-	return n, nil
+	return 0, BadPublish("invalid expiration '%s': %s", text, reason)
 }
 
 // plainMillis reads the usual form: digits alone, at most MaxTTLMillis. Most messages here have
@@ -48,8 +50,4 @@ func plainMillis(text []byte) (n int64, ok bool) {
 		n = 10*n + int64(c-'0')
 	}
 	return n, len(text) > 0 && n <= policy.MaxTTLMillis
-}
-
-func badExpiration(text []byte, reason string) error {
-	return amqp.NewException(amqp.PreconditionFailed, 60, 40, "invalid expiration '%s': %s", text, reason)
 }
