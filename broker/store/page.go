@@ -99,8 +99,7 @@ func (m *maintainer) spill() {
 
 // spillTo writes the segment to a file without a name, and replaces its memory by the file's pages. The
 // file disappears with them, and takes no descriptor until then. Files that several segments share,
-// whose space is used again, write half as fast again, but are not worth the moving of segments
-// from one to the other.
+// whose space is used again, were no faster.
 func spillTo(fs fileSystem, s *segment) error {
 	f, err := fs.Create(spillTemp, int64(len(s.mem)))
 	if err != nil {
