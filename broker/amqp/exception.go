@@ -36,8 +36,11 @@ type Exception struct {
 
 // NewException puts the code's name and " - " before the formatted text.
 func NewException(code uint16, class, method uint16, format string, args ...any) *Exception {
-	text := codeName(code) + " - " + fmt.Sprintf(format, args...)
-	return &Exception{Code: code, Text: text, Class: class, Method: method}
+	name, known := codeNames[code]
+	if !known {
+		name = fmt.Sprintf("ERROR_%d", code)
+	}
+	return &Exception{Code: code, Text: name + " - " + fmt.Sprintf(format, args...), Class: class, Method: method}
 }
 
 func (e *Exception) Error() string { return fmt.Sprintf("amqp: %d %s", e.Code, e.Text) }
@@ -72,13 +75,6 @@ var codeNames = map[uint16]string{
 	NotAllowed:         "NOT_ALLOWED",
 	NotImplemented:     "NOT_IMPLEMENTED",
 	InternalError:      "INTERNAL_ERROR",
-}
-
-func codeName(code uint16) string {
-	if name, ok := codeNames[code]; ok {
-		return name
-	}
-	return fmt.Sprintf("ERROR_%d", code)
 }
 
 // Answering sets the method of an exception that names none. It returns other errors, and

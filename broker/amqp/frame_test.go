@@ -80,7 +80,7 @@ func TestExceptionScope(t *testing.T) {
 	for code := range codeNames {
 		e := NewException(code, 50, 10, "no %s", "x")
 		require.Equal(t, !soft[code], e.Hard(), code)
-		require.Equal(t, codeName(code)+" - no x", e.Text)
+		require.Equal(t, codeNames[code]+" - no x", e.Text)
 	}
 	require.True(t, NewException(math.MaxUint16, 0, 0, "").Hard())
 	e := NewException(NotFound, ClassQueue, 10, "no queue '%s' in vhost '/'", "q")

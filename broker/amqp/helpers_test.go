@@ -41,7 +41,7 @@ func requireCode(t *testing.T, code uint16, err error, about ...any) *Exception 
 	var e *Exception
 	require.True(t, errors.As(err, &e), "%v: %v", about, err)
 	require.Equal(t, code, e.Code, about...)
-	require.True(t, strings.HasPrefix(e.Text, codeName(code)+" - "), e.Text)
+	require.True(t, strings.HasPrefix(e.Text, codeNames[code]+" - "), e.Text)
 	return e
 }
 

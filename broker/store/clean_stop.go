@@ -149,14 +149,6 @@ func (r *recovery) markDelivered(queues []RecoveredQueue) {
 	}
 }
 
-// removeCleanStop removes the record. The caller syncs the directory.
-func (r *recovery) removeCleanStop() error {
-	if err := r.fs.Remove(cleanStopName); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("store: remove %s: %w", cleanStopName, err)
-	}
-	return nil
-}
-
 func writeFile(dir fileSystem, name string, b []byte) error {
 	f, err := dir.Create(name, int64(len(b)))
 	if err != nil {

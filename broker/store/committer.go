@@ -163,7 +163,10 @@ func (c *committer) save() error {
 			return err
 		}
 		if !quiet {
-			c.markDirty(c.parts[i].seg)
+			if c.dirty == nil {
+				c.dirtySince = time.Now()
+			}
+			c.dirty = c.parts[i].seg
 		}
 		if c.parts[i].ended {
 			if err := c.syncFile(); err != nil {
@@ -207,13 +210,6 @@ func (c *committer) scheduleSync() {
 	default:
 		c.syncAt = time.Time{}
 	}
-}
-
-func (c *committer) markDirty(s *segment) {
-	if c.dirty == nil {
-		c.dirtySince = time.Now()
-	}
-	c.dirty = s
 }
 
 func (c *committer) write(p *part) error {

@@ -173,8 +173,7 @@ func (m *maintainer) takeDeadSegments() []*segment {
 // exists reports whether a segment exists and is going to stay. Only the maintainer calls
 // it, and only the maintainer drops segments.
 func (m *maintainer) exists(number uint32) bool {
-	j := m.journal
-	s := j.table.get(uint64(number))
+	s := m.journal.table.get(uint64(number))
 	return s != nil && !s.dropped
 }
 
@@ -201,7 +200,13 @@ func (m *maintainer) carry(s *segment) bool {
 		s.examined = others
 		return false
 	}
-	if !m.mayCarry(needed.bytes()) {
+	// The last part of the reserve is left to what cannot wait. What fits into the active segment takes
+	// nothing of it: otherwise every start on a full disk would use up one file.
+	j.mu.Lock()
+	left := j.spare.unclaimedLocked()
+	may := left >= 0 && j.hasRoomLocked(needed.bytes()) || left-int64(needed.bytes()) >= j.spare.floor(copying)
+	j.mu.Unlock()
+	if !may {
 		return false
 	}
 	inSteps(j, needed.entries, func(j *journal, some []Enqueue) {
@@ -222,16 +227,6 @@ func (m *maintainer) carry(s *segment) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.err == nil
-}
-
-// mayCarry leaves the last part of the reserve to what cannot wait. What fits into the active
-// segment takes nothing of it: otherwise every start on a full disk would use up one file.
-func (m *maintainer) mayCarry(n int) bool {
-	j := m.journal
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	left := j.spare.unclaimedLocked()
-	return left >= 0 && j.hasRoomLocked(n) || left-int64(n) >= j.spare.floor(copying)
 }
 
 // carried holds the records of a segment that are still needed.
@@ -282,11 +277,10 @@ func (c *carried) bytes() int {
 
 // recordDroppedLocked records that the segments are no longer needed.
 func (m *maintainer) recordDroppedLocked(needless []*segment) {
-	j := m.journal
 	if len(needless) == 0 {
 		return
 	}
-	b, _ := j.reserveLocked(kindDropped, 4*len(needless), 0)
+	b, _ := m.journal.reserveLocked(kindDropped, 4*len(needless), 0)
 	if b == nil {
 		return
 	}

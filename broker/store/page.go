@@ -45,8 +45,11 @@ func (a *appender) setPaged(s *segment) {
 func (m *maintainer) pageOut() {
 	j := m.journal
 	for {
-		s := m.nextToPage()
-		if s == nil {
+		j.mu.Lock()
+		s := j.oldestResidentLocked(j.opts.resident)
+		ready := s != nil && s.complete
+		j.mu.Unlock()
+		if !ready {
 			return
 		}
 		if err := s.file.MapOver(s.mem, 0, false); err != nil {
@@ -57,17 +60,6 @@ func (m *maintainer) pageOut() {
 		s.file = nil
 		j.setPaged(s)
 	}
-}
-
-// nextToPage returns the next segment to move, if it is complete.
-func (m *maintainer) nextToPage() *segment {
-	j := m.journal
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if s := j.oldestResidentLocked(j.opts.resident); s != nil && s.complete {
-		return s
-	}
-	return nil
 }
 
 // spill moves old segments of the volatile log from memory to disk. While that fails,

@@ -2,7 +2,9 @@ package store
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
 )
 
 // next returns the number of the first segment to come.
@@ -46,8 +48,8 @@ func (r *recovery) repair(segmentBytes int) error {
 	if err != nil {
 		return err
 	}
-	if err := r.removeCleanStop(); err != nil {
-		return err
+	if err := r.fs.Remove(cleanStopName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("store: remove %s: %w", cleanStopName, err)
 	}
 	if err := r.fs.SyncDir(); err != nil {
 		return fmt.Errorf("store: sync the data directory: %w", err)
