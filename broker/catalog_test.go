@@ -1,18 +1,14 @@
 package broker_test
 
 import (
-	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker"
@@ -249,47 +245,5 @@ func TestDefinitionsOfManyAtOnceAreFoundAsTheyStood(t *testing.T) {
 		all.Wait()
 		require.Equal(t, shape(x.b), died.shape(o), "round %d", round)
 	}
-	require.NoError(t, x.b.Close())
-}
-
-// oldDocument is what versions before kept of all definitions.
-const oldDocument = `{"version":1,
-"vhosts":[{"name":"/","metadata":{"description":"","tags":null}},{"name":"v","metadata":{"description":"d","tags":["x"]},"limits":{"max-queues":9}}],
-"accounts":{"configured":{"name":"guest","password_hash":"kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR","hashing_algorithm":"rabbit_password_hashing_sha256","tags":null,"limits":null},
-"users":[{"name":"guest","password_hash":"kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR","hashing_algorithm":"rabbit_password_hashing_sha256","tags":["administrator"],"limits":null},{"name":"u","password_hash":"","hashing_algorithm":"","tags":[],"limits":{"max-channels":3}}],
-"permissions":[{"user":"u","vhost":"v","configure":"a","write":"b","read":"c"}],
-"topic_permissions":[{"user":"u","vhost":"v","exchange":"x","write":"a","read":"b"},{"user":"u","vhost":"v","exchange":"y","write":"a","read":"b"}]},
-"exchanges":[{"vhost":"v","name":"x","type":"topic"}],
-"queues":[{"vhost":"v","name":"q","id":"77","arguments":"AAAAEw14LW1lc3NhZ2UtdHRsSQAAA+g="},{"vhost":"v","name":"curfew.delayed","id":"99","delayed":true}],
-"bindings":[{"vhost":"v","source":"x","destination":"q","routing_key":"#"},{"vhost":"/","source":"amq.topic","destination":"amq.fanout","to_exchange":true,"routing_key":"a"}],
-"policies":[{"vhost":"v","operator":true,"name":"p","pattern":".*","apply-to":"queues","priority":1,"definition":{"max-length":1000}}],
-"global_parameters":{"g":{"n":1}}}`
-
-// A folder of a version before starts as ever, and is kept in the new form from then on.
-func TestOldDefinitionsAreTaken(t *testing.T) {
-	o := broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}
-	x := openTestBroker(t, o)
-	require.NoError(t, x.b.Close())
-	path := filepath.Join(o.Store.Dir, "definitions")
-	old := append([]byte("CURFEWD\n"), 1, 0, 0, 0, 0, 0, 0, 0)
-	old = append(old, oldDocument...)
-	binary.LittleEndian.PutUint32(old[12:], crc32.Checksum(old[16:], crc32.MakeTable(crc32.Castagnoli)))
-	require.NoError(t, os.WriteFile(path, old, 0o600))
-
-	x = openTestBroker(t, o)
-	text := strings.Join(shape(x.b), "\n")
-	for _, part := range []string{
-		"vhost {Name:v Description: Tags:[] DefaultQueueType: Metadata:{Description:d Tags:[x] DefaultQueueType: Protected:false}} map[max-queues:9]", "incarnation v/q 77",
-		"user {Name:u ", "permission {User:u VHost:v Configure:a Write:b Read:c}",
-		"topic permission {User:u VHost:v Exchange:x", "topic permission {User:u VHost:v Exchange:y", "exchange {Name:x VHost:v Type:topic",
-		"queue {Name:q VHost:v", "x-message-ttl:1000", "binding {Source:x VHost:v Destination:q", "binding {Source:amq.topic VHost:/ Destination:amq.fanout",
-		"parameter {Value:map[apply-to:queues definition:map[max-length:1000]", "global {Name:g Value:map[n:1]}",
-	} {
-		assert.Contains(t, text, part)
-	}
-	require.Equal(t, shape(x.b), newDied(t).shape(o))
-	now, err := os.ReadFile(path)
-	require.NoError(t, err)
-	assert.EqualValues(t, 2, now[8])
 	require.NoError(t, x.b.Close())
 }

@@ -85,9 +85,6 @@ func (r *recovery) restore(found *store.Recovery) error {
 	if err := r.restoreTopology(d, found.Queues); err != nil {
 		return err
 	}
-	if d.Old {
-		r.b.env.Store.Define(d.Split()...)
-	}
 	r.b.env.Store.Define(d.Left...)
 	for i := range found.Queues {
 		r.restoreMessages(&found.Queues[i])
@@ -126,7 +123,7 @@ func (r *recovery) restore(found *store.Recovery) error {
 // restoreVHosts puts the virtual hosts back; "/" exists already, and is removed if it was
 // deleted.
 func (r *recovery) restoreVHosts(d *catalog.Definitions) error {
-	if len(d.VHosts) == 0 && (d.Old || !d.Found) {
+	if len(d.VHosts) == 0 && !d.Found {
 		return nil
 	}
 	clear(r.b.vhosts)

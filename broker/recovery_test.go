@@ -3,7 +3,6 @@ package broker_test
 import (
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
-	"curfew/broker/deadline"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -54,55 +52,6 @@ func openTestBroker(t *testing.T, o broker.Options) *testBroker {
 	require.NoError(t, err)
 	vh, _ := b.VHost("/")
 	return &testBroker{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")}
-}
-
-// testdata/format2 is a data directory of a Curfew that counted in ms. It was stopped at 1,900,000,000,000 with five
-// messages in orders, one of them rescheduled and one redelivered, one delayed and a dead letter.
-func TestDataOfAnOlderVersion(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/format2")))
-	var now atomic.Int64
-	now.Store(1_900_000_000_000 * 1e6)
-	o := broker.Options{Clock: now.Load, Store: store.Options{Dir: dir}}
-	for range 2 { // as it was written, and with the older segment beside new ones
-		b, err := broker.New(o)
-		require.NoError(t, err)
-		vh, _ := b.VHost("/")
-		x := &testBroker{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")}
-		var deadlines []deadline.Instant
-		for _, ref := range x.deadlines() {
-			deadlines = append(deadlines, ref.Deadline)
-		}
-		assert.Equal(t, []deadline.Instant{1_900_000_001_000_000, 1_900_000_060_123_000, 1_900_000_120_456_000}, deadlines)
-		delayed, _ := vh.Delayed(0, 9)
-		require.Len(t, delayed, 1)
-		assert.EqualValues(t, 1_900_000_030_000_000, delayed[0].Ref.Deadline)
-		require.NoError(t, b.Close())
-	}
-	b, err := broker.New(o)
-	require.NoError(t, err)
-	defer b.Close()
-	vh, _ := b.VHost("/")
-	x := &testBroker{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")}
-	late, err := vh.Queues.Get("late")
-	require.NoError(t, err)
-	assert.Equal(t, []string{"dead"}, x.drain(late))
-	expire := func() (outcomes []deadline.Outcome) {
-		for _, r := range x.expire(x.deadlines()) {
-			outcomes = append(outcomes, r.Outcome)
-		}
-		return outcomes
-	}
-	now.Store(1_900_000_060_123*1e6 - 1)
-	assert.Equal(t, []deadline.Outcome{deadline.Expired, deadline.NotDue, deadline.NotDue}, expire())
-	now.Add(1)
-	assert.Equal(t, []deadline.Outcome{deadline.Expired, deadline.NotDue}, expire())
-	assert.Equal(t, []string{"due", "absolute"}, x.drain(late))
-	orders, err := vh.Queues.Get("orders")
-	require.NoError(t, err)
-	if bodies := x.drain(orders); assert.NotEmpty(t, bodies) {
-		assert.Regexp(t, "^for ", bodies[0], "the one without a deadline")
-	}
 }
 
 func TestDurableThingsOutliveARestart(t *testing.T) {

@@ -77,8 +77,8 @@ var scenarios = []scenario{
 		holds: "code 0 within the limit; nothing confirmed or settled is undone",
 		tests: []string{"integration/faults.TestStoppedUnderLoad", "cmd/internal/commands.TestServeStopsGracefully"}},
 	{id: "F22", fault: "files of another version",
-		holds: "a later version is refused by name, an earlier one is read",
-		tests: []string{"broker/store.TestOtherVersionIsRefused", "broker/store.TestOlderVersionsAreRead", "integration/faults.TestDamagedFilesAreRefused"}},
+		holds: "it is refused by name, and stays as it is",
+		tests: []string{"broker/store.TestOtherVersionIsRefused", "broker/store.TestOtherVersionOfDefinitionsIsRefused", "integration/faults.TestDamagedFilesAreRefused"}},
 
 	{id: "F23", fault: "the wall clock is set forward while running",
 		holds:   "nothing is early: deadlines go by the time since boot",

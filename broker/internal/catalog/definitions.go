@@ -14,34 +14,28 @@ import (
 )
 
 // Definitions are the definitions of a broker or of one virtual host: those found in the store, or
-// those made in a copy of the broker. The JSON tags are those of the single document in which older
-// versions kept all of them.
+// those made in a copy of the broker.
 type Definitions struct {
-	Found     bool              // the store had some
-	Old       bool              // they were in the single document
-	Version   int               `json:"version"`
-	VHosts    []VHost           `json:"vhosts"`
-	Accounts  SavedAccounts     `json:"accounts"`
-	Exchanges []Exchange        `json:"exchanges"`
-	Queues    []Queue           `json:"queues"`
-	Bindings  []Binding         `json:"bindings"`
-	Policies  []Policy          `json:"policies"`
-	Global    policy.Definition `json:"global_parameters"`
-	Deleted   map[uint64]bool   // incarnations of queues
+	Found     bool // the store had some
+	VHosts    []VHost
+	Accounts  SavedAccounts
+	Exchanges []Exchange
+	Queues    []Queue
+	Bindings  []Binding
+	Policies  []Policy
+	Global    policy.Definition
+	Deleted   map[uint64]bool // incarnations of queues
 	// Left are changes to be saved: they remove what is left of virtual hosts that were deleted.
-	Left []store.Definition `json:"-"`
+	Left []store.Definition
 }
 
 // SavedAccounts are the definitions of users and their permissions.
 type SavedAccounts struct {
-	Configured       *access.User             `json:"configured"` // name and password hash of the configured user
-	Users            []access.User            `json:"users"`
-	Permissions      []access.Permission      `json:"permissions"`
-	TopicPermissions []access.TopicPermission `json:"topic_permissions"`
+	Configured       *access.User // name and password hash of the configured user
+	Users            []access.User
+	Permissions      []access.Permission
+	TopicPermissions []access.TopicPermission
 }
-
-// documentVersion is the version of the single document.
-const documentVersion = 1
 
 // Read collects definitions that were found in the store.
 func Read(list []store.Definition) (*Definitions, error) {
@@ -90,8 +84,6 @@ func (d *Definitions) markDeleted(queue uint64) {
 func (d *Definitions) read(x store.Definition) error {
 	kind, name, _ := strings.Cut(x.Key, " ")
 	switch kind {
-	case "":
-		return d.readDocument(x.Value)
 	case VHostKind:
 		return add(&d.VHosts, x.Value)
 	case ExchangeKind:
@@ -144,20 +136,8 @@ func add[T any](list *[]T, text []byte) error {
 	return err
 }
 
-func (d *Definitions) readDocument(text []byte) error {
-	if err := json.Unmarshal(text, d); err != nil {
-		return err
-	}
-	if d.Version != documentVersion {
-		return fmt.Errorf("it has version %d, and this version of Curfew reads %d; use the version that wrote it", d.Version, documentVersion)
-	}
-	d.Old = true
-	return nil
-}
-
-// Split returns the definitions one by one, to save them. The first removes the single document.
-func (d *Definitions) Split() []store.Definition {
-	list := []store.Definition{{Key: ""}}
+// Split returns the definitions one by one, to save them.
+func (d *Definitions) Split() (list []store.Definition) {
 	for i := range d.VHosts {
 		list = append(list, Definition(Key(VHostKind, d.VHosts[i].Name), &d.VHosts[i]))
 	}
