@@ -76,8 +76,16 @@ func (j *journal) wakeCommitterLocked() {
 	deadline.Wake(j.commit.bell)
 }
 
-// whenSafe implements Store.Commit.
-func (j *journal) whenSafe(fn func(error)) {
+// Commit calls fn once everything handed in before is as safe as the sync mode promises, or
+// with the error that prevents it. If there is nothing to wait for, it calls fn before it
+// returns. Calls are made in the order of Commit. They must not block and must not call
+// Put.
+func (s *Store) Commit(fn func(error)) {
+	j := s.journal
+	if j == nil {
+		fn(nil)
+		return
+	}
 	j.mu.Lock()
 	c := &j.commit
 	err := j.usableLocked()
@@ -93,10 +101,11 @@ func (j *journal) whenSafe(fn func(error)) {
 	j.mu.Unlock()
 }
 
-// whenSynced implements Store.Synced.
-func (j *journal) whenSynced(fn func(error)) {
-	if j.opts.mode == SyncGroup {
-		j.whenSafe(fn)
+// Synced is Commit for the disk, whatever the sync mode promises.
+func (s *Store) Synced(fn func(error)) {
+	j := s.journal
+	if j == nil || j.opts.mode == SyncGroup {
+		s.Commit(fn)
 		return
 	}
 	j.mu.Lock()

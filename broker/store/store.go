@@ -209,27 +209,6 @@ func (s *Store) Transacted(entries []Enqueue, settles []Settle) {
 	s.releaseAll(settles)
 }
 
-// Commit calls fn once everything handed in before is as safe as the sync mode promises, or
-// with the error that prevents it. If there is nothing to wait for, it calls fn before it
-// returns. Calls are made in the order of Commit. They must not block and must not call
-// Put.
-func (s *Store) Commit(fn func(error)) {
-	if s.journal == nil {
-		fn(nil)
-		return
-	}
-	s.journal.whenSafe(fn)
-}
-
-// Synced is Commit for the disk, whatever the sync mode promises.
-func (s *Store) Synced(fn func(error)) {
-	if s.journal == nil {
-		fn(nil)
-		return
-	}
-	s.journal.whenSynced(fn)
-}
-
 // Failed delivers the error that ended the journal, if that ever happens. The process must
 // then end, and recover by opening the store again.
 func (s *Store) Failed() <-chan error {
