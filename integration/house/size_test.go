@@ -37,7 +37,7 @@ var (
 		"broker/internal/topology": {4_213, "what is declared in a virtual host, and its policies, under one lock: what is declared can be changed, too"},
 		"broker/server":            {4_902, "two protocols share connections, channels, flow and limits; the second has a dialect; a publish is put together and confirmed here"},
 		"monitor/incident":         {4_588, "one table of conditions, who judges by it and who is told, forecasts included, and what belongs together or is back: the reader of its file stands in the same room"},
-		"broker/store":             {5_976, "the commit pipeline, recovery and compaction share the format of one journal, whose segments they keep in small sets"},
+		"broker/store":             {5_927, "the commit pipeline, recovery and compaction share the format of one journal, whose segments they keep in small sets"},
 	}
 )
 
