@@ -62,10 +62,10 @@ func connectionObject(r *request, c *server.ConnectionInfo) object {
 	if c.TLS != nil {
 		addTLS(o, c.TLS)
 	}
-	for name, v := range r.api.counts(operate.ConnectionCounts(c), c.Identity()) {
+	for name, v := range r.api.counts(operate.ConnectionCounts(c), c.Identity) {
 		o[name] = v
 	}
-	r.addSamples(o, c.Identity(), "data_rates", "recv_oct", "send_oct")
+	r.addSamples(o, c.Identity, "data_rates", "recv_oct", "send_oct")
 	return o
 }
 
@@ -129,9 +129,9 @@ func channelObject(r *request, ch *server.ChannelInfo) object {
 		"consumer_count": len(ch.Consumers), "prefetch_count": ch.Prefetch, "global_prefetch_count": ch.GlobalPrefetch,
 		"messages_unacknowledged": ch.Unacked, "messages_unconfirmed": ch.Unconfirmed, "messages_uncommitted": 0, "acks_uncommitted": 0,
 		"pending_raft_commands": 0, "reductions": 0, "reductions_details": object{"rate": rest.Rate(0)}, "garbage_collection": noGarbage,
-		"message_stats": r.api.counts(operate.ChannelCounts(&ch.Stats), ch.Identity()),
+		"message_stats": r.api.counts(operate.ChannelCounts(&ch.Stats), ch.Identity),
 	}
-	r.addStatSamples(o, ch.Identity())
+	r.addStatSamples(o, ch.Identity)
 	return o
 }
 

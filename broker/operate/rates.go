@@ -334,9 +334,9 @@ func (o *Access) countAll() map[any]counted {
 	list := o.Server.List()
 	for i := range list {
 		c := &list[i]
-		seen[c.Identity()] = ConnectionCounts(c).counted()
+		seen[c.Identity] = ConnectionCounts(c).counted()
 		for j := range c.Channels {
-			seen[c.Channels[j].Identity()] = ChannelCounts(&c.Channels[j].Stats).counted()
+			seen[c.Channels[j].Identity] = ChannelCounts(&c.Channels[j].Stats).counted()
 		}
 	}
 	return seen

@@ -26,7 +26,7 @@ func (s *Server) CheckAckTimeouts() {
 	now := s.opts.Broker.Now()
 	for _, c := range s.open() {
 		for _, ch := range c.channels.list() {
-			if ch.overdue(now) > 0 {
+			if ch.deliveries.Overdue(now, s.timeoutMillis) > 0 {
 				c.deadline.requestCheck()
 				break
 			}
@@ -41,7 +41,7 @@ func (c *connection) closeOverdue() error {
 	}
 	now := c.srv.opts.Broker.Now()
 	for _, ch := range c.channels.list() {
-		timeout := ch.overdue(now)
+		timeout := ch.deliveries.Overdue(now, c.srv.timeoutMillis)
 		if timeout == 0 {
 			continue
 		}
@@ -54,12 +54,3 @@ func (c *connection) closeOverdue() error {
 	}
 	return nil
 }
-
-// overdue returns the timeout, in ms, of a delivery that was not acknowledged in time, or 0
-// if there is none.
-func (ch *channel) overdue(now deadline.Instant) (timeoutMillis int64) {
-	return ch.deliveries.Overdue(now, ch.conn.srv.timeoutMillis())
-}
-
-// timeoutMillis is the timeout of deliveries whose consumer and queue set none; 0 means none.
-func (s *Server) timeoutMillis() int64 { return max(0, s.opts.ConsumerTimeout.Milliseconds()) }

@@ -1,15 +1,16 @@
 package server
 
 import (
+	"io"
 	"net/netip"
 	"time"
 )
 
-// admitted is a connection that is not open yet. CutOff closes it at once; it must not block.
-type admitted interface {
-	Address() netip.Addr
-	Began() time.Time
-	CutOff()
+// admitted is a connection that is not open yet.
+type admitted struct {
+	address netip.Addr // zero for a pipe or a Unix socket
+	began   time.Time
+	socket  io.Closer // closing it ends the connection without an answer; it must not block
 }
 
 // handshakeDue is the longest handshake of a client that does not delay it.
@@ -18,27 +19,25 @@ const handshakeDue = 2 * time.Second
 // handshakes are the connections that are not open yet. If there are too many, the oldest one
 // of the address that has the most is cut off: at once for a client from another address, and
 // for a client from the same address only if it is older than handshakeDue. Otherwise the new
-// connection is refused. Not safe for concurrent use.
+// connection is refused. Their number is limited to most, and to mostOfPeer from one address. Not safe for concurrent use.
 type handshakes struct {
 	most, mostOfPeer int
-	open             map[admitted]struct{}
+	open             map[*admitted]struct{}
 	ofPeer           map[netip.Addr]int
-}
-
-// newHandshakes allows most handshakes, and mostOfPeer of them from one address.
-func newHandshakes(most, mostOfPeer int) *handshakes {
-	return &handshakes{most: most, mostOfPeer: mostOfPeer, open: map[admitted]struct{}{}, ofPeer: map[netip.Addr]int{}}
 }
 
 // Add admits a connection, or returns why not. remote says that its address is not this
 // machine's: only then it is held to the limit of one address.
-func (a *handshakes) Add(h admitted, remote bool) (why string) {
-	peer := h.Address()
+func (a *handshakes) Add(h *admitted, remote bool) (why string) {
+	peer := h.address
 	switch {
 	case remote && a.ofPeer[peer] >= a.mostOfPeer && !a.evict(peer, handshakeDue):
 		return "too many handshakes from this address"
 	case len(a.open) >= a.most && !a.makeRoom(peer):
 		return "too many handshakes"
+	}
+	if a.open == nil {
+		a.open, a.ofPeer = map[*admitted]struct{}{}, map[netip.Addr]int{}
 	}
 	a.open[h] = struct{}{}
 	a.ofPeer[peer]++
@@ -61,27 +60,27 @@ func (a *handshakes) makeRoom(peer netip.Addr) bool {
 
 // evict cuts off the peer's oldest connection, if it is at least as old as age.
 func (a *handshakes) evict(peer netip.Addr, age time.Duration) bool {
-	var oldest admitted
+	var oldest *admitted
 	for h := range a.open {
-		if h.Address() == peer && (oldest == nil || h.Began().Before(oldest.Began())) {
+		if h.address == peer && (oldest == nil || h.began.Before(oldest.began)) {
 			oldest = h
 		}
 	}
-	if oldest == nil || time.Since(oldest.Began()) < age {
+	if oldest == nil || time.Since(oldest.began) < age {
 		return false
 	}
-	oldest.CutOff()
+	oldest.socket.Close()
 	a.Remove(oldest)
 	return true
 }
 
 // Remove stops counting a connection, if it was counted.
-func (a *handshakes) Remove(h admitted) {
+func (a *handshakes) Remove(h *admitted) {
 	if _, counted := a.open[h]; !counted {
 		return
 	}
 	delete(a.open, h)
-	if a.ofPeer[h.Address()]--; a.ofPeer[h.Address()] == 0 {
-		delete(a.ofPeer, h.Address())
+	if a.ofPeer[h.address]--; a.ofPeer[h.address] == 0 {
+		delete(a.ofPeer, h.address)
 	}
 }

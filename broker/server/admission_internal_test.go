@@ -9,24 +9,22 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-type peerStub struct {
-	address netip.Addr
-	began   time.Time
-	cut     bool
+// cut is closed by a handshake that gives way.
+type cut bool
+
+func (c *cut) Close() error {
+	*c = true
+	return nil
 }
 
-func (c *peerStub) Address() netip.Addr { return c.address }
-func (c *peerStub) Began() time.Time    { return c.began }
-func (c *peerStub) CutOff()             { c.cut = true }
-
-func peerFrom(address string) *peerStub {
-	return &peerStub{address: netip.MustParseAddr(address), began: time.Now()}
+func peerFrom(address string) *admitted {
+	return &admitted{address: netip.MustParseAddr(address), began: time.Now(), socket: new(cut)}
 }
 
 func TestTheAddressWithMostGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newHandshakes(3, 3)
-		var crowd []*peerStub
+		a := handshakes{most: 3, mostOfPeer: 3}
+		var crowd []*admitted
 		for _, address := range []string{"10.0.0.1", "10.0.0.1", "10.0.0.2"} {
 			crowd = append(crowd, peerFrom(address))
 			assert.Empty(t, a.Add(crowd[len(crowd)-1], true))
@@ -34,7 +32,7 @@ func TestTheAddressWithMostGivesWay(t *testing.T) {
 		}
 		assert.Equal(t, "too many handshakes", a.Add(peerFrom("10.0.0.1"), true), "its own may still be coming")
 		assert.Empty(t, a.Add(peerFrom("10.0.0.3"), true))
-		assert.Equal(t, []bool{true, false, false}, []bool{crowd[0].cut, crowd[1].cut, crowd[2].cut}, "the oldest of the largest")
+		assert.Equal(t, []cut{true, false, false}, []cut{*crowd[0].socket.(*cut), *crowd[1].socket.(*cut), *crowd[2].socket.(*cut)}, "the oldest of the largest")
 		time.Sleep(handshakeDue)
 		assert.Empty(t, a.Add(peerFrom("10.0.0.2"), true), "a handshake has taken too long")
 	})
@@ -42,7 +40,7 @@ func TestTheAddressWithMostGivesWay(t *testing.T) {
 
 func TestOneAddressHasALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newHandshakes(10, 2)
+		a := handshakes{most: 10, mostOfPeer: 2}
 		first := peerFrom("10.0.0.1")
 		assert.Empty(t, a.Add(first, true))
 		assert.Empty(t, a.Add(peerFrom("10.0.0.1"), true))

@@ -27,7 +27,7 @@ func frames(t *testing.T, b []byte) (all []amqp.Frame) {
 func TestWhatWasCutUpIsWhole(t *testing.T) {
 	budget := memory.New(0)
 	var h deliveries.Memory
-	h.Open(budget.Open("u", func(error) {}))
+	h.Account = budget.Open("u", func(error) {})
 	var a assembly
 	for _, properties := range [][]byte{{0, 0}, bytes.Repeat([]byte("p"), ownProperties+1)} {
 		for _, size := range []int{0, 1, 100, 5000, 100_000} {

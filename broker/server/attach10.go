@@ -157,7 +157,7 @@ func (s *session10) refuse(l *link10, e *amqp.Exception) {
 func (s *session10) detach(l *link10) {
 	s.remove(l)
 	told := false
-	s.ch.deliveries.Locked(func(uint64) { told = l.refused || l.ended })
+	s.ch.deliveries.Locked(func() { told = l.refused || l.ended })
 	if !told {
 		s.p.send(s.id, &amqp10.Detach{Handle: l.handle, Closed: true})
 	}
@@ -168,7 +168,7 @@ func (s *session10) remove(l *link10) {
 	delete(s.links, l.handle)
 	l.abandon()
 	l.gone = true
-	s.ch.deliveries.Locked(func(uint64) { l.dropAnswersLocked() })
+	s.ch.deliveries.Locked(func() { l.dropAnswersLocked() })
 	if l.consumer != nil {
 		s.ch.deliveries.Cancel(l.consumer.Tag)
 		s.ch.deliveries.ReturnOf(&s.p.c.acks, broker.Release, l.consumer)

@@ -42,7 +42,7 @@ func (c *connection) waitWhileBlocked() error {
 			if err := c.checkPeer(); err != nil {
 				return err
 			}
-		case <-c.out.Gone():
+		case <-c.out.Gone:
 			return errEnd
 		case <-c.ctx.Done():
 			return context.Cause(c.ctx)
@@ -67,7 +67,7 @@ func (c *connection) notifyUnblocked() {
 	if c.takesBlocked {
 		c.out.Send(0, &amqp.ConnectionUnblocked{})
 	}
-	c.deadline.restart()
+	c.deadline.extended = time.Time{}
 }
 
 // awaitUnblocked waits before a publish while a resource alarm is on. Whatever was read
@@ -120,7 +120,7 @@ func (ch *channel) addWhenRoom(m *broker.Publication) (routed bool, err error) {
 		pause := time.NewTimer(fullRetry)
 		select {
 		case <-pause.C:
-		case <-ch.conn.out.Gone():
+		case <-ch.conn.out.Gone:
 			return false, errEnd
 		case <-ch.conn.ctx.Done():
 			return false, context.Cause(ch.conn.ctx)

@@ -153,10 +153,17 @@ func (ch *channel) handle(m amqp.Method) error {
 		return ch.confirmSelect(m)
 	case *amqp.TxSelect:
 		return ch.txSelect()
-	case *amqp.TxCommit:
-		return ch.commit()
-	case *amqp.TxRollback:
-		return ch.txRollback()
+	case *amqp.TxCommit, *amqp.TxRollback:
+		tx := ch.tx.Load()
+		if tx == nil {
+			return amqp.NewException(amqp.PreconditionFailed, 0, 0, "channel is not transactional")
+		}
+		if _, is := m.(*amqp.TxCommit); is {
+			return ch.commit(tx)
+		}
+		ch.rollback()
+		ch.send(&amqp.TxRollbackOk{})
+		return nil
 	}
 	answer, known, err := ch.conn.user.Execute(m, &ch.queue)
 	if !known {

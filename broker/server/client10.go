@@ -153,7 +153,7 @@ func (p *client10) login(m *amqp10.SASLInit) error {
 	c, h := p.c, p.c.handshake
 	h.mechanism = m.Mechanism
 	if c.srv.opts.ServiceBus.On() && (m.Mechanism == busMechanism || m.Mechanism == busAnonymous) {
-		p.bus = &busClient{claims: map[string]busClaims{}, local: !h.client.Remote(), idle: time.AfterFunc(busIdle, func() {
+		p.bus = &busClient{claims: map[string]busClaims{}, local: !h.client.Remote, idle: time.AfterFunc(busIdle, func() {
 			c.forceClose(amqp.NewException(amqp.ConnectionForced, 0, 0, "no valid token within %s", busIdle))
 		})}
 		context.AfterFunc(c.ctx, func() { p.bus.idle.Stop() })

@@ -127,6 +127,3 @@ func (c *connection) closeForced() error {
 	}
 	return c.fail(0, context.Cause(c.ctx))
 }
-
-// cutOff ends the connection without an answer, not even one from TLS, which could block.
-func (c *connection) cutOff() { c.socket.Close() }

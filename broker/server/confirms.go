@@ -51,7 +51,7 @@ func (c *confirms) confirm(b confirmBatch, o *deliveries.Outbox, channel uint16)
 	defer c.mu.Unlock()
 	o.Lock()
 	defer o.Unlock()
-	if o.DeadLocked() || c.closed {
+	if o.Dead || c.closed {
 		return 0
 	}
 	confirmed = b.last - b.first + 1 - uint64(len(b.refused))

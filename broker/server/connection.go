@@ -39,7 +39,7 @@ type connection struct {
 	ctx      context.Context // ends when the connection is forced to close; the cause is the exception
 	cancel   context.CancelCauseFunc
 	deadline readDeadline
-	socket   net.Conn // what nc is without TLS; any goroutine may close it and set its deadlines
+	socket   net.Conn // what nc is without TLS; any goroutine may set its deadlines, and close it: without an answer, even one from TLS, which could block
 
 	phase      phase
 	handshake  *handshake // nil once the connection is open
@@ -97,7 +97,7 @@ func (c *connection) run() {
 		err = left
 	}
 	c.out.Close()
-	<-c.out.Gone()
+	<-c.out.Gone
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
 		c.log.Info("connection ended", zap.Error(err))
 	}
@@ -184,5 +184,5 @@ const (
 // evict closes the connection that uses the most. A client that does not read is cut off.
 func (c *connection) evict(err error) {
 	c.forceClose(deliveries.OverBudget(err))
-	time.AfterFunc(closeGrace, c.cutOff)
+	time.AfterFunc(closeGrace, func() { c.socket.Close() })
 }

@@ -30,7 +30,7 @@ func TestConnectionEndsAfterItsSocket(t *testing.T) {
 		socket := &slowToClose{Conn: nc}
 		c := newConnection(&Server{log: zap.NewNop()}, socket)
 		c.out.Close()
-		<-c.out.Gone()
+		<-c.out.Gone
 		assert.True(t, socket.closed.Load())
 	})
 }

@@ -63,7 +63,7 @@ func (l *link10) begin(tag uint64, settled bool) (payload int) {
 // sendLocked sends the session's frame, whose message begins at payload. If it is too large, it becomes several.
 func (l *link10) sendLocked(o *deliveries.Outbox, tag uint64, settled bool, payload int) {
 	s := l.s
-	if message := s.out[payload:]; len(s.out) > s.p.frameMax || l.tooLarge(message) {
+	if message := s.out[payload:]; len(s.out) > s.p.frameMax || l.most > 0 && uint64(len(message)) > l.most {
 		l.sendPartsLocked(o, tag, settled, message)
 	} else {
 		l.credit--
@@ -75,14 +75,11 @@ func (l *link10) sendLocked(o *deliveries.Outbox, tag uint64, settled bool, payl
 	}
 }
 
-// tooLarge reports whether a message is larger than what the client takes on the link.
-func (l *link10) tooLarge(message []byte) bool { return l.most > 0 && uint64(len(message)) > l.most }
-
 // sendPartsLocked sends a message in as many frames as it takes. One that is too large for the link is aborted, since its delivery-id has been
 // given, and ends the link.
 func (l *link10) sendPartsLocked(o *deliveries.Outbox, tag uint64, settled bool, message []byte) {
 	s, t := l.s, l.transfer(tag, settled)
-	if l.tooLarge(message) {
+	if l.most > 0 && uint64(len(message)) > l.most {
 		t.Aborted = true
 		s.putLocked(o, amqp10.AppendFrame(nil, s.id, &t, nil))
 		l.endLocked(o, &amqp10.Error{
@@ -186,7 +183,7 @@ func (s *session10) disposition(m *amqp10.Disposition) error {
 		return amqp.NewException(amqp.NotImplemented, 0, 0, "unknown outcome %#x", m.State.Kind)
 	}
 	acks := &s.p.c.acks
-	if !outcome.Accepts() {
+	if outcome.How != broker.Ack || outcome.Defers || outcome.Why != nil || len(outcome.Changes) > 0 { // it does not only consume the message
 		acks.Flush()
 		acks = &deliveries.Batch{Gathers: true}
 	}

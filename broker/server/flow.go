@@ -30,7 +30,7 @@ func (c *connection) awaitConsumers() {
 	c.flow.last.Store(int64(c.srv.opts.Broker.Now()))
 	c.user.Rights.AwaitConsumers(c.ctx.Done())
 	c.flow.last.Store(int64(c.srv.opts.Broker.Now()))
-	c.deadline.restart() // nothing was read during the wait
+	c.deadline.extended = time.Time{} // nothing was read during the wait
 }
 
 // takeTurn makes publishes wait for a turn while consumers fall behind. The next flush ends it.
@@ -47,7 +47,7 @@ func (c *connection) takeCostlyTurn() error {
 	if !c.user.Rights.BeginTurn(true, c.ctx.Done()) {
 		return context.Cause(c.ctx)
 	}
-	c.deadline.restart() // as in awaitConsumers
+	c.deadline.extended = time.Time{} // as in awaitConsumers
 	return nil
 }
 

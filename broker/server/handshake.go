@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
@@ -24,12 +23,11 @@ import (
 const handshakeTimeout = 10 * time.Second
 
 // handshake is what a connection needs until it is open: who the client is, how it logs in,
-// which limits it asks for. It belongs to the connection's reader. It implements
-// admitted, with functions that any goroutine may call.
+// which limits it asks for. It belongs to the connection's reader, but for admitted, which does not change.
 type handshake struct {
+	admitted
 	c      *connection
 	client client
-	began  time.Time
 
 	mechanism   string        // of the login
 	properties  []byte        // of the client, encoded
@@ -38,21 +36,13 @@ type handshake struct {
 }
 
 func newHandshake(c *connection) *handshake {
-	h := &handshake{c: c, began: time.Now(), client: client{Log: c.log}}
+	h := &handshake{admitted: admitted{began: time.Now(), socket: c.socket}, c: c, client: client{Log: c.log}}
 	if tcp, ok := c.nc.RemoteAddr().(*net.TCPAddr); ok {
-		h.client.Address = tcp.AddrPort().Addr().Unmap()
+		h.address = tcp.AddrPort().Addr().Unmap()
+		h.client.Address, h.client.Remote = h.address, !h.address.IsLoopback()
 	}
 	return h
 }
-
-// Address returns the client's address. For a pipe or a Unix socket it is the zero address.
-func (h *handshake) Address() netip.Addr { return h.client.Address }
-
-// Began returns when the connection was accepted.
-func (h *handshake) Began() time.Time { return h.began }
-
-// CutOff ends the connection without an answer.
-func (h *handshake) CutOff() { h.c.cutOff() }
 
 // begin reads the client's first eight octets and answers with connection.start. A client of
 // HTTP is handed over, if there is somebody to take it. A client of another protocol is sent
@@ -81,8 +71,11 @@ func (h *handshake) begin() error {
 		return errEnd
 	}
 	c.out.Send(0, &amqp.ConnectionStart{
-		VersionMajor: 0, VersionMinor: 9, ServerProperties: c.srv.properties(),
-		Mechanisms: h.client.Mechanisms(), Locales: "en_US",
+		VersionMajor: 0, VersionMinor: 9, Mechanisms: h.client.Mechanisms(), Locales: "en_US",
+		ServerProperties: amqp.Table{ // the version is RabbitMQ's, since some clients compare it with RabbitMQ's versions
+			"product": "Curfew", "version": RabbitMQVersion, "product_version": c.srv.opts.Version, "platform": "Go " + runtime.Version()[len("go"):],
+			"information": "A message broker that keeps deadlines", "capabilities": capabilities,
+		},
 	})
 	return nil
 }
@@ -96,7 +89,7 @@ func (h *handshake) greeting() (header [len(amqp.ProtocolHeader)]byte, err error
 		if err := h.secure(); err != nil {
 			return header, err
 		}
-		if _, err := io.ReadFull(c.nc, header[:]); err != nil || !isTLS(header[:]) || h.client.TLS != nil || c.srv.opts.TLS == nil {
+		if _, err := io.ReadFull(c.nc, header[:]); err != nil || string(header[:2]) != clientHello || h.client.TLS != nil || c.srv.opts.TLS == nil {
 			return header, err
 		}
 		c.nc = tls.Server(&begun{c.nc, slices.Clone(header[:])}, c.srv.opts.TLS)
@@ -127,8 +120,8 @@ func (b *begun) CloseWrite() error {
 	return nil
 }
 
-// isTLS reports whether this begins a ClientHello.
-func isTLS(first []byte) bool { return first[0] == 0x16 && first[1] == 3 }
+// clientHello is how a client of TLS begins.
+const clientHello = "\x16\x03"
 
 // isHTTP reports whether this begins a request line.
 func isHTTP(first []byte) bool {
@@ -154,7 +147,7 @@ func headerHint(h []byte) string {
 	switch {
 	case string(h) == amqp10.ProtocolHeader:
 		return "the client speaks AMQP 1.0 without SASL; let it log in"
-	case isTLS(h):
+	case string(h[:2]) == clientHello:
 		return "the client speaks TLS, for which there is no certificate; use amqp://"
 	case isHTTP(h):
 		return "the client speaks HTTP; this is the AMQP port"
@@ -162,25 +155,10 @@ func headerHint(h []byte) string {
 	return "unknown protocol"
 }
 
-// properties returns the server properties of connection.start. The version is RabbitMQ's,
-// since some clients compare it with RabbitMQ's versions. A capability is listed only if
-// the server has it.
-func (s *Server) properties() amqp.Table {
-	return amqp.Table{
-		"product": "Curfew", "version": RabbitMQVersion, "product_version": s.opts.Version, "platform": "Go " + runtime.Version()[len("go"):],
-		"information": "A message broker that keeps deadlines",
-		"capabilities": amqp.Table{
-			"publisher_confirms":           true,
-			"exchange_exchange_bindings":   true,
-			"basic.nack":                   true,
-			"consumer_cancel_notify":       true,
-			"connection.blocked":           true,
-			"consumer_priorities":          true,
-			"per_consumer_qos":             true,
-			"direct_reply_to":              true,
-			"authentication_failure_close": true,
-		},
-	}
+// capabilities are listed in connection.start only if the server has them.
+var capabilities = amqp.Table{
+	"publisher_confirms": true, "exchange_exchange_bindings": true, "basic.nack": true, "consumer_cancel_notify": true, "connection.blocked": true,
+	"consumer_priorities": true, "per_consumer_qos": true, "direct_reply_to": true, "authentication_failure_close": true,
 }
 
 // login verifies the client's SASL response.
@@ -269,7 +247,7 @@ func (h *handshake) enter(vhost string) error {
 	c.session, c.phase, c.handshake = session, running, nil
 	c.user = manage.Declarer{Rights: session.Rights(), VHost: session.VHost(), Owner: c}
 	account := c.srv.opts.Broker.Clients.Open(c.userName, c.evict)
-	c.usage.Open(account)
+	c.usage.Account = account
 	c.out.OpenAccount(account)
 	c.updatePaced()
 	c.deadline.open(h.heartbeat)

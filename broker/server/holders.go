@@ -63,7 +63,7 @@ func holdersOf(ch *channel, of *ConnectionInfo, now deadline.Instant) []UnackedH
 			if h == nil {
 				h = &UnackedHolder{Properties: of.ClientProperties, ConsumerInfo: ConsumerInfo{
 					Queue: d.Queue, Channel: ch.id, Connection: of.Name, User: of.User, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
-					TimeoutMillis: deliveries.Timeout(d.Queue, nil, ch.conn.srv.timeoutMillis()),
+					TimeoutMillis: deliveries.Timeout(d.Queue, nil, ch.conn.srv.timeoutMillis),
 				}}
 				if d.Consumer != nil {
 					h.ConsumerInfo, h.Cancelled = ch.consumerInfo(d.Consumer, of), true

@@ -45,8 +45,8 @@ func (s *session10) request(l *link10, request []byte) error {
 
 // answer sends the answer of a node once the client has given credit for it.
 func (s *session10) answer(l *link10, answer []byte) {
-	s.ch.deliveries.Locked(func(uint64) {
-		if s.ended || l.ended || s.p.c.out.DeadLocked() {
+	s.ch.deliveries.Locked(func() {
+		if s.ended || l.ended || s.p.c.out.Dead {
 			return
 		}
 		if l.bus != nil && len(l.answers) > 0 && l.waiting+len(answer) > maxBusAnswers { // a single one may be larger

@@ -19,7 +19,7 @@ import (
 type readDeadline struct {
 	nc        net.Conn
 	heartbeat time.Duration // 0: no deadline while the connection is open
-	extended  time.Time     // when the deadline was last set because of heartbeats
+	extended  time.Time     // when the deadline was last set because of heartbeats; zero: the next extend sets it. Silence while the client was not read must not count
 	leaveBy   time.Time     // a client that was sent connection.close may stay until then; zero: it was sent none
 
 	mu          sync.Mutex
@@ -45,10 +45,6 @@ func (d *readDeadline) extend() {
 		d.nc.SetReadDeadline(now.Add(silence(d.heartbeat)))
 	}
 }
-
-// restart makes the next extend set the deadline: the client was not read, and its silence so
-// far must not count.
-func (d *readDeadline) restart() { d.extended = time.Time{} }
 
 // leave gives the client time to answer connection.close.
 func (d *readDeadline) leave(grace time.Duration) {
@@ -82,7 +78,7 @@ func (d *readDeadline) takeCheck(forced func() bool) bool {
 		return false
 	}
 	d.nc.SetReadDeadline(time.Time{})
-	d.restart()
+	d.extended = time.Time{}
 	d.extend()
 	if forced() { // the deadline may have been set by wake
 		d.wake()

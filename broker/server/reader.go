@@ -211,7 +211,10 @@ func (c *connection) connectionMethod(f amqp.Frame) error {
 		}
 	case *amqp.ConnectionUpdateSecret:
 		if c.phase == running {
-			return c.updateSecret(m)
+			// A new credential: passwords are verified only at login, so any is accepted and none changes anything, as with RabbitMQ's internal users.
+			c.log.Debug("secret updated", zap.String("user", c.userName), zap.String("reason", m.Reason))
+			c.out.Send(0, &amqp.ConnectionUpdateSecretOk{})
+			return nil
 		}
 	case *amqp.ConnectionClose:
 		c.flush()
@@ -223,15 +226,6 @@ func (c *connection) connectionMethod(f amqp.Frame) error {
 		return nil
 	}
 	return amqp.NewException(amqp.CommandInvalid, id.Class(), id.Method(), "unexpected method %s", id)
-}
-
-// updateSecret accepts a new credential (RabbitMQ: connection.update-secret). Passwords are
-// verified only at login, so any credential is accepted and none changes anything, as with
-// RabbitMQ's internal users.
-func (c *connection) updateSecret(m *amqp.ConnectionUpdateSecret) error {
-	c.log.Debug("secret updated", zap.String("user", c.userName), zap.String("reason", m.Reason))
-	c.out.Send(0, &amqp.ConnectionUpdateSecretOk{})
-	return nil
 }
 
 func (c *connection) readError(err error) error {

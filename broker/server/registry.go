@@ -32,44 +32,44 @@ type identity struct {
 
 // ConnectionInfo describes an open connection.
 type ConnectionInfo struct {
-	Protocol           string // "AMQP 0-9-1" or "AMQP 1.0"
-	Name               string // "peer -> host", as RabbitMQ names connections
-	User, VHost        string
-	Mechanism          string
-	ClientProperties   amqp.Table // must not be changed
-	Since              time.Time
-	PeerHost, Host     string
-	PeerPort, Port     int
-	FrameMax           uint32
-	ChannelMax         uint16
-	Heartbeat          time.Duration        // 0: none
-	TLS                *tls.ConnectionState // nil: none
-	Blocked            bool                 // it publishes, and a resource alarm is on
-	Flow               bool                 // it publishes, and had to wait for consumers within the last second
-	Reads, Received    uint64               // socket calls, bytes
-	Writes, Sent       uint64
-	Pending            int // bytes not yet written
-	Channels           []ChannelInfo
-	identityOfLifetime *identity
+	Protocol         string // "AMQP 0-9-1" or "AMQP 1.0"
+	Name             string // "peer -> host", as RabbitMQ names connections
+	User, VHost      string
+	Mechanism        string
+	ClientProperties amqp.Table // must not be changed
+	Since            time.Time
+	PeerHost, Host   string
+	PeerPort, Port   int
+	FrameMax         uint32
+	ChannelMax       uint16
+	Heartbeat        time.Duration        // 0: none
+	TLS              *tls.ConnectionState // nil: none
+	Blocked          bool                 // it publishes, and a resource alarm is on
+	Flow             bool                 // it publishes, and had to wait for consumers within the last second
+	Reads, Received  uint64               // socket calls, bytes
+	Writes, Sent     uint64
+	Pending          int // bytes not yet written
+	Channels         []ChannelInfo
+	Identity         any // distinguishes this connection from every other one of its process, past and future
 }
 
 // ChannelInfo describes a channel.
 type ChannelInfo struct {
-	Number             uint16
-	Connection         string
-	State              string // the connection's
-	User, VHost        string
-	PeerHost           string
-	PeerPort           int
-	Confirm            bool
-	Transactional      bool
-	Prefetch           int // of consumers started from now on; 0: none
-	GlobalPrefetch     int // over all consumers; 0: none
-	Unacked            int
-	Unconfirmed        uint64
-	Consumers          []ConsumerInfo
-	Stats              ChannelStats
-	identityOfLifetime *channel
+	Number         uint16
+	Connection     string
+	State          string // the connection's
+	User, VHost    string
+	PeerHost       string
+	PeerPort       int
+	Confirm        bool
+	Transactional  bool
+	Prefetch       int // of consumers started from now on; 0: none
+	GlobalPrefetch int // over all consumers; 0: none
+	Unacked        int
+	Unconfirmed    uint64
+	Consumers      []ConsumerInfo
+	Stats          ChannelStats
+	Identity       any // distinguishes this channel from every other one of its process, past and future
 }
 
 // State is what its reader does, in RabbitMQ's words: "running", "blocked" by a resource alarm, or in "flow".
@@ -103,13 +103,6 @@ func (c *ConnectionInfo) Unacked() (n int) {
 func (c *ChannelInfo) Name() string {
 	return c.Connection + " (" + strconv.Itoa(int(c.Number)) + ")"
 }
-
-// Identity distinguishes this channel from every other one of its process, past and future.
-func (c *ChannelInfo) Identity() any { return c.identityOfLifetime }
-
-// Identity distinguishes this connection from every other one of its process, past and
-// future.
-func (c *ConnectionInfo) Identity() any { return c.identityOfLifetime }
 
 // ConsumerInfo describes a consumer.
 type ConsumerInfo struct {
@@ -251,9 +244,8 @@ func (c *connection) info(i *identity) ConnectionInfo {
 		Protocol: i.protocol, Name: i.name, User: i.user, VHost: i.vhost, Mechanism: i.mechanism, ClientProperties: i.clientProperties(), Since: i.since,
 		FrameMax: i.frameMax, ChannelMax: i.channelMax, Heartbeat: i.heartbeat, TLS: i.tls, Blocked: c.blocked.Load(), Flow: c.inFlow(),
 		Reads: c.reads.Load(), Received: c.received.Load(), Pending: c.out.Pending(),
-		identityOfLifetime: i,
+		Identity: i, Writes: c.out.Writes.Load(), Sent: c.out.Octets.Load(),
 	}
-	info.Writes, info.Sent = c.out.Written()
 	info.PeerHost, info.PeerPort = hostPort(c.nc.RemoteAddr())
 	info.Host, info.Port = hostPort(c.nc.LocalAddr())
 	for _, ch := range c.channels.list() {
@@ -280,7 +272,7 @@ func (ch *channel) info(of *ConnectionInfo) ChannelInfo {
 			Published: ch.published.published.Load(), Returned: ch.published.returned.Load(), Dropped: ch.published.dropped.Load(),
 			MessageStats: d.Stats,
 		},
-		identityOfLifetime: ch,
+		Identity: ch,
 	}
 	if c := ch.confirms.Load(); c != nil {
 		info.Confirm = true
@@ -297,6 +289,6 @@ func (ch *channel) consumerInfo(c *deliveries.Consumer, of *ConnectionInfo) Cons
 	return ConsumerInfo{
 		Tag: c.Tag, Queue: c.Queue, NoAck: c.NoAck, Exclusive: c.Exclusive, Prefetch: c.Prefetch, Arguments: c.Arguments(), Status: c.Status(),
 		Channel: ch.id, Connection: of.Name, User: of.User, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
-		TimeoutMillis: deliveries.Timeout(c.Queue, c, ch.conn.srv.timeoutMillis()),
+		TimeoutMillis: deliveries.Timeout(c.Queue, c, ch.conn.srv.timeoutMillis),
 	}
 }

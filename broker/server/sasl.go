@@ -20,12 +20,10 @@ import (
 // client is what is known of a client before it has logged in.
 type client struct {
 	Address netip.Addr           // zero for a pipe or a Unix socket
+	Remote  bool                 // it is on another machine
 	TLS     *tls.ConnectionState // nil: none
 	Log     *zap.Logger
 }
-
-// Remote reports whether the client is on another machine.
-func (c *client) Remote() bool { return c.Address.IsValid() && !c.Address.IsLoopback() }
 
 // Mechanisms returns the mechanisms that connection.start offers.
 func (c *client) Mechanisms() string {
@@ -76,7 +74,7 @@ func (a *authenticator) byPassword(ctx context.Context, c *client, name, passwor
 	if !ok {
 		return access.User{}, errors.New("the response is malformed")
 	}
-	if c.TLS == nil && c.Remote() {
+	if c.TLS == nil && c.Remote {
 		a.clearText.Do(func() {
 			c.Log.Warn("a password was sent over the network without TLS; others may be, this is logged once")
 		})

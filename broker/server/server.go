@@ -58,8 +58,9 @@ const (
 
 // Server speaks AMQP 0-9-1 with clients. It is safe for concurrent use.
 type Server struct {
-	opts Options
-	log  *zap.Logger
+	opts          Options
+	timeoutMillis int64 // of deliveries whose consumer and queue set none; 0: none
+	log           *zap.Logger
 	// refusals logs one connection a second that is refused: clients try again at once, in thousands.
 	refusals *zap.Logger
 
@@ -74,7 +75,7 @@ type Server struct {
 	Errors deadline.Repeats[ClientError]
 
 	mu         sync.Mutex
-	handshakes *handshakes
+	handshakes handshakes
 	conns      map[*connection]struct{}
 	stopping   bool
 	ended      sync.WaitGroup
@@ -89,9 +90,9 @@ func New(o Options) *Server {
 	o.Log = cmp.Or(o.Log, zap.NewNop())
 	log := o.Log.Named("server")
 	return &Server{
-		opts: o, log: log, refusals: log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core { return zapcore.NewSamplerWithOptions(c, time.Second, 1, 0) })),
+		opts: o, timeoutMillis: max(0, o.ConsumerTimeout.Milliseconds()), log: log, refusals: log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core { return zapcore.NewSamplerWithOptions(c, time.Second, 1, 0) })),
 		conns:      map[*connection]struct{}{},
-		handshakes: newHandshakes(o.MaxHandshakes, maxPeerHandshakes),
+		handshakes: handshakes{most: o.MaxHandshakes, mostOfPeer: maxPeerHandshakes},
 		logins:     authenticator{Broker: o.Broker, NameFrom: o.NameFrom, Limits: preAuthTables},
 	}
 }
@@ -158,14 +159,16 @@ func (s *Server) start(nc net.Conn) {
 	s.mu.Unlock()
 	if why != "" {
 		s.refusals.Warn("connection refused", zap.Stringer("peer", nc.RemoteAddr()), zap.String("reason", why), zap.Uint64("refused_since_start", s.refused.Add(1)))
-		c.cutOff()
+		c.socket.Close()
 		return
 	}
 	s.accepted.Add(1)
 	go func() {
 		defer s.ended.Done()
 		c.run()
-		s.connectionEnded(c)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.forgetLocked(c)
 	}()
 }
 
@@ -178,7 +181,7 @@ func (s *Server) admitLocked(c *connection) (why string) {
 		s.fullAt.Store(time.Now().UnixNano())
 		return "too many connections"
 	}
-	if why := s.handshakes.Add(c.handshake, c.handshake.client.Remote()); why != "" {
+	if why := s.handshakes.Add(&c.handshake.admitted, c.handshake.client.Remote); why != "" {
 		return why
 	}
 	s.conns[c] = struct{}{}
@@ -189,19 +192,12 @@ func (s *Server) admitLocked(c *connection) (why string) {
 func (s *Server) handshakeEnded(h *handshake) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.handshakes.Remove(h)
-}
-
-// connectionEnded records that a connection has ended.
-func (s *Server) connectionEnded(c *connection) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.forgetLocked(c)
+	s.handshakes.Remove(&h.admitted)
 }
 
 func (s *Server) forgetLocked(c *connection) {
 	if c.handshake != nil {
-		s.handshakes.Remove(c.handshake)
+		s.handshakes.Remove(&c.handshake.admitted)
 	}
 	delete(s.conns, c)
 }
@@ -246,7 +242,7 @@ func (s *Server) shutdown() {
 	}
 	s.mu.Lock()
 	for c := range s.conns {
-		c.cutOff()
+		c.socket.Close()
 	}
 	s.mu.Unlock()
 	<-ended

@@ -228,7 +228,7 @@ func (s *session10) manage(name string, r *servicebus.Request) (a servicebus.Ans
 		return a, nil, err
 	}
 	e := s.entity(q)
-	if manage.Sends(r) {
+	if op := r.Operation(); op == "schedule-message" || op == "cancel-scheduled-message" { // of a sender
 		l := &link10{s: s}
 		err = s.busPublishTo(l, name)
 		e.Exchange, e.Key = string(l.exchange), string(l.key)

@@ -118,7 +118,7 @@ func (s *session10) flow(m *amqp10.Flow) error {
 		}
 	}
 	var closed bool // the window was: then every receiver may wait for it
-	s.ch.deliveries.Locked(func(uint64) {
+	s.ch.deliveries.Locked(func() {
 		closed = s.window == 0 || len(s.pending) > 0
 		s.window = atMost31(m.NextIncomingID.Value + min(m.IncomingWindow, math.MaxInt32) - s.nextOut)
 		s.sendPendingLocked(&c.out)
@@ -135,7 +135,7 @@ func (s *session10) flow(m *amqp10.Flow) error {
 		}
 	}
 	if l != nil && l.toClient && m.Drain {
-		s.ch.deliveries.Locked(func(uint64) { l.count, l.credit = l.count+l.credit, 0 })
+		s.ch.deliveries.Locked(func() { l.count, l.credit = l.count+l.credit, 0 })
 	}
 	if m.Echo || m.Drain && l != nil && l.toClient {
 		s.sendFlow(l, m.Drain)
@@ -153,7 +153,7 @@ func atMost31(n uint32) uint32 {
 
 // sendFlow tells the client the state of the session and, if l is not nil, of a link.
 func (s *session10) sendFlow(l *link10, drain bool) {
-	s.ch.deliveries.Locked(func(uint64) {
+	s.ch.deliveries.Locked(func() {
 		f := &amqp10.Flow{NextIncomingID: amqp10.Uint(s.nextIn), IncomingWindow: s.inLeft, NextOutgoingID: s.nextOut, OutgoingWindow: math.MaxInt32}
 		if l != nil && !l.refused && !l.ended {
 			f.Handle, f.DeliveryCount, f.LinkCredit, f.Drain = amqp10.Uint(l.handle), amqp10.Uint(l.count), amqp10.Uint(l.credit), drain
@@ -171,8 +171,8 @@ func (s *session10) sendUnlessEnded(all ...amqp10.Performative) {
 		b = amqp10.AppendFrame(b, s.id, m, nil)
 	}
 	o := &s.p.c.out
-	s.ch.deliveries.Locked(func(uint64) {
-		if !s.ended && !o.DeadLocked() {
+	s.ch.deliveries.Locked(func() {
+		if !s.ended && !o.Dead {
 			o.RawLocked(b)
 			o.FlushLocked()
 		}
@@ -185,7 +185,7 @@ func (s *session10) close() {
 		l.abandon()
 		l.gone = true
 	}
-	s.ch.deliveries.Locked(func(uint64) {
+	s.ch.deliveries.Locked(func() {
 		for _, l := range s.links {
 			l.dropAnswersLocked()
 		}

@@ -181,11 +181,7 @@ func (ch *channel) reroute(tx *transaction) (err error) {
 // commit makes the transaction take effect, and answers when that is as durable as the
 // store promises. If a full queue refuses one of the publishes the answer is 406, and the
 // other publishes stay in their queues.
-func (ch *channel) commit() error {
-	tx := ch.tx.Load()
-	if tx == nil {
-		return notTransactional()
-	}
+func (ch *channel) commit(tx *transaction) error {
 	if err := ch.reroute(tx); err != nil {
 		return err
 	}
@@ -222,17 +218,4 @@ func (ch *channel) rollback() {
 	ch.publisher.Discard()
 	tx.end(&ch.conn.usage)
 	ch.deliveries.PutBackDeferred()
-}
-
-func (ch *channel) txRollback() error {
-	if ch.tx.Load() == nil {
-		return notTransactional()
-	}
-	ch.rollback()
-	ch.send(&amqp.TxRollbackOk{})
-	return nil
-}
-
-func notTransactional() error {
-	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "channel is not transactional")
 }

@@ -215,8 +215,8 @@ func duration(v any, absent string) string {
 	return strings.TrimSuffix(text, "T")
 }
 
-// idOf is an address from which JavaScript's client takes names.
-func idOf(path string) string { return "https://servicebus/" + path }
+// idBase begins an address from which JavaScript's client takes names.
+const idBase = "https://servicebus/"
 
 // newEntry describes the entity at a path.
 func newEntry(path string, e entity) entry[entity] {
@@ -224,11 +224,7 @@ func newEntry(path string, e entity) entry[entity] {
 	if e.XMLName.Local == "SubscriptionDescription" {
 		title = subscription
 	}
-	return entry[entity]{ID: idOf(path), Title: title, Updated: zeroTime, Content: content[entity]{"application/xml", e}}
-}
-
-func newFeed[T any](title string, entries []T) feed {
-	return feed{ID: title, Title: title, Updated: zeroTime, Entries: entries}
+	return entry[entity]{ID: idBase + path, Title: title, Updated: zeroTime, Content: content[entity]{"application/xml", e}}
 }
 
 // write writes an answer.

@@ -71,7 +71,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, errors.New("the virtual host / or the user of Service Bus's clients does not exist"))
 		return
 	}
-	c := call{Handler: h, w: w, r: r, vh: vh, actor: operate.ActorOf(&user, operate.API)}
+	c := call{Handler: h, w: w, r: r, vh: vh, actor: operate.Actor{Name: user.Name, Tags: user.Tags, Face: operate.API}}
 	path := strings.Trim(r.URL.Path, "/")
 	rules, rule, ofRules := cutRules(path)
 	switch list := strings.ToLower(path); {
@@ -83,7 +83,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		listed(&c, c.queues(), c.queue)
 	case r.Method == http.MethodGet && list == "$namespaceinfo":
 		name, _, _ := strings.Cut(r.Host, ":")
-		write(w, http.StatusOK, entry[namespaceInfo]{ID: idOf("$namespaceinfo"), Title: name, Content: content[namespaceInfo]{"application/xml", namespaceInfo{
+		write(w, http.StatusOK, entry[namespaceInfo]{ID: idBase + "$namespaceinfo", Title: name, Content: content[namespaceInfo]{"application/xml", namespaceInfo{
 			XMLName: xml.Name{Space: busSpace, Local: "NamespaceInfo"}, Name: name, NamespaceType: "Messaging", MessagingSKU: "Standard", CreatedTime: zeroTime, ModifiedTime: zeroTime,
 		}}})
 	case r.Method == http.MethodGet && list == "$resources/topics":
@@ -124,7 +124,8 @@ func listed[T, E any](c *call, all []T, show func(T) E) {
 	for _, one := range all[:min(top, len(all))] {
 		page = append(page, show(one))
 	}
-	write(c.w, http.StatusOK, newFeed(strings.Trim(c.r.URL.Path, "/"), page))
+	title := strings.Trim(c.r.URL.Path, "/")
+	write(c.w, http.StatusOK, feed{ID: title, Title: title, Updated: zeroTime, Entries: page})
 }
 
 func (c *call) queues() (all []*broker.Queue) {
@@ -245,7 +246,7 @@ func (c *call) get(path string) {
 }
 
 // nothing is Azure's answer about a queue or a topic that does not exist.
-var nothing = newFeed[entry[entity]]("Publicly Listed Services", nil)
+var nothing = feed{ID: "Publicly Listed Services", Title: "Publicly Listed Services", Updated: zeroTime}
 
 // deny answers a client whose key lacks the claim manage, in Azure's words. As there, it learns that
 // a queue or a topic does not exist.

@@ -142,7 +142,7 @@ func cutRules(path string) (subscription, name string, is bool) {
 
 // entryOf is a rule as it is read.
 func entryOf(r *servicebus.BoundRule) entry[rule] {
-	return entry[rule]{ID: idOf(r.Destination + "/Rules/" + r.Name), Title: r.Name, Updated: zeroTime, Content: content[rule]{"application/xml", rule{
+	return entry[rule]{ID: idBase + r.Destination + "/Rules/" + r.Name, Title: r.Name, Updated: zeroTime, Content: content[rule]{"application/xml", rule{
 		XMLName: xml.Name{Space: busSpace, Local: "RuleDescription"}, Filter: filterOf(r.Args), Action: &filter{Type: "EmptyRuleAction"}, Name: r.Name,
 	}}}
 }

@@ -73,15 +73,10 @@ func keptFooter(p *amqp.Properties) []byte {
 	return footer
 }
 
-// plain reports whether there is nothing in front of a body but what a header of AMQP 1.0 has. Most messages that come very fast are.
-func plain(p *amqp.Properties) bool {
-	return p.Headers == nil && p.Timestamp == 0 && p.ContentType == "" && p.ContentEncoding == "" && p.CorrelationID == "" &&
-		p.ReplyTo == "" && p.MessageID == "" && p.Type == "" && p.UserID == "" && p.AppID == ""
-}
-
 // appendHead appends what a bare message has in front of its body. bus: for a client of Service Bus, whose addresses are plain names.
 func appendHead(b []byte, p *amqp.Properties, body []byte, bus bool) []byte {
-	if plain(p) {
+	if p.Headers == nil && p.Timestamp == 0 && p.ContentType == "" && p.ContentEncoding == "" && p.CorrelationID == "" &&
+		p.ReplyTo == "" && p.MessageID == "" && p.Type == "" && p.UserID == "" && p.AppID == "" { // as are most messages that come very fast
 		return amqp10.BeginData(b, len(body))
 	}
 	var out amqp10.Properties
@@ -138,7 +133,7 @@ func appendAnnotations(b []byte, d *Delivery, p *amqp.Properties, kept bool) []b
 	b = appendText(amqp10.AppendSymbol(b, "x-routing-key"), d.RoutingKey)
 	n := 2
 	add := func(key string, v any) {
-		b = amqp10.Append(amqp10.AppendSymbol(b, key), toValue(v))
+		b = amqp10.Append(amqp10.AppendSymbol(b, key), Value(v))
 		n++
 	}
 	history, died := p.Headers["x-death"].([]any)
@@ -186,15 +181,15 @@ func deaths(history []any) (all amqp10.Array) {
 		if ttl, err := strconv.ParseUint(expiration, 10, 32); err == nil {
 			add("ttl", uint32(ttl))
 		}
-		add("queue", toValue(entry["queue"]))
+		add("queue", Value(entry["queue"]))
 		reason, _ := entry["reason"].(string)
 		add("reason", amqp10.Symbol(reason))
 		count, _ := amqp.Integer(entry["count"])
 		add("count", uint64(count))
-		add("first-time", toValue(entry["time"]))
-		add("last-time", toValue(cmp.Or(entry["last-time"], entry["time"])))
-		add("exchange", toValue(entry["exchange"]))
-		keys, _ := toValue(entry["routing-keys"]).(amqp10.List)
+		add("first-time", Value(entry["time"]))
+		add("last-time", Value(cmp.Or(entry["last-time"], entry["time"])))
+		add("exchange", Value(entry["exchange"]))
+		keys, _ := Value(entry["routing-keys"]).(amqp10.List)
 		add("routing-keys", amqp10.Array(keys))
 		all = append(all, m)
 	}
@@ -215,7 +210,7 @@ func keysOf(t amqp.Table) (keys []string) {
 // simple are the headers that can be application properties, which have no tables and arrays.
 func simple(headers amqp.Table) (m amqp10.Map) {
 	for _, key := range keysOf(headers) {
-		switch v := toValue(headers[key]).(type) {
+		switch v := Value(headers[key]).(type) {
 		case amqp10.Map, amqp10.List:
 		default:
 			if !strings.HasPrefix(key, "x-") {
@@ -226,7 +221,7 @@ func simple(headers amqp.Table) (m amqp10.Map) {
 	return m
 }
 
-func toValue(v any) any {
+func Value(v any) any {
 	switch v := v.(type) {
 	case string:
 		if !utf8.ValidString(v) {
@@ -241,13 +236,13 @@ func toValue(v any) any {
 	case amqp.Table:
 		m := amqp10.Map{}
 		for _, key := range keysOf(v) {
-			m = append(m, amqp10.Entry{Key: key, Value: toValue(v[key])})
+			m = append(m, amqp10.Entry{Key: key, Value: Value(v[key])})
 		}
 		return m
 	case []any:
 		l := amqp10.List{}
 		for _, e := range v {
-			l = append(l, toValue(e))
+			l = append(l, Value(e))
 		}
 		return l
 	}

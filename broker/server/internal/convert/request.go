@@ -53,6 +53,3 @@ func Table(v any) (amqp.Table, bool) {
 	t, whole := fromTable(m, 0)
 	return t, ok && whole
 }
-
-// Map is a table as a map, in the order of its keys.
-func Map(t amqp.Table) any { return toValue(t) }

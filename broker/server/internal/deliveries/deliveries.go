@@ -91,7 +91,7 @@ func (d *Deliveries) Reply(consumer string, m *broker.Publication) (lost bool) {
 	defer d.mu.Unlock()
 	d.out.Lock()
 	defer d.out.Unlock()
-	if d.closed || d.out.DeadLocked() {
+	if d.closed || d.out.Dead {
 		return false
 	}
 	if d.out.overLocked(replyBacklog) {

@@ -7,8 +7,8 @@ import (
 
 // Send appends one method.
 func (o *Outbox) Send(channel uint16, m amqp.Method) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.Lock()
+	defer o.Unlock()
 	o.reserveLocked(methodSize)
 	o.buf = amqp.AppendMethod(o.buf, channel, m)
 	o.FlushLocked()
@@ -16,8 +16,8 @@ func (o *Outbox) Send(channel uint16, m amqp.Method) {
 
 // SendRaw appends frames as they are.
 func (o *Outbox) SendRaw(frames []byte) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.Lock()
+	defer o.Unlock()
 	o.RawLocked(frames)
 	o.FlushLocked()
 }
@@ -38,8 +38,8 @@ func (o *Outbox) DeliverLocked(channel uint16, consumer string, tag uint64, d *b
 
 // SendGot appends the message that a basic.get has taken.
 func (o *Outbox) SendGot(channel uint16, tag uint64, d *broker.Delivery) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.Lock()
+	defer o.Unlock()
 	m := &d.Message
 	o.reserveLocked(contentSize(d))
 	o.buf = amqp.AppendGetOk(o.buf, channel, tag, d.Redelivered, m.Exchange, m.RoutingKey, uint32(d.Ready))
@@ -78,8 +78,8 @@ func (o *Outbox) ReplyLocked(channel uint16, consumer string, tag uint64, m *bro
 
 // SendReturn appends a mandatory publish that no queue takes.
 func (o *Outbox) SendReturn(channel uint16, m *broker.Publication) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.Lock()
+	defer o.Unlock()
 	o.reserveLocked(publicationSize(m))
 	o.buf = amqp.AppendReturn(o.buf, channel, amqp.NoRoute, "NO_ROUTE", m.Exchange, m.RoutingKey)
 	o.contentLocked(channel, m.Properties, m.Body)

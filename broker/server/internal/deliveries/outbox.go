@@ -43,7 +43,7 @@ const (
 // lock (Lock) and calls the functions that end in Locked; all others take it themselves.
 // Any goroutine may call them.
 type Outbox struct {
-	mu             sync.Mutex
+	sync.Mutex
 	before         [][]byte // filled, to be sent before buf
 	buf            []byte   // nil while there is nothing to send
 	lastSize       int      // octets sent last, of at most one buffer
@@ -52,50 +52,41 @@ type Outbox struct {
 	writing        bool     // the writer runs
 	sent           bool     // something was sent since the heartbeat timer last fired
 	closing        bool     // send what is buffered, then end
-	dead           bool     // nothing more is sent
+	Dead           bool     // with the lock: the socket is closed or has failed, and nothing more is sent
 	stopped        bool     // nothing more is delivered
 	budgetUsedUp   bool     // the budget was not enough for the buffers
 	waiting        []*broker.Consumer
 	drained        sync.Cond
 	heartbeatTimer *time.Timer // nil: no heartbeats
 	heartbeatFrame []byte
-	gone           chan struct{} // closed when dead
+	Gone           chan struct{} // closed when nothing more is sent
 
 	account *memory.Account // nil: none yet
 	drawn   int64           // drawn from it for the buffers
 
-	writes, octets atomic.Uint64 // written to the socket
+	Writes, Octets atomic.Uint64 // written to the socket
 }
 
 // Init prepares an outbox. writer is run in a goroutine of its own when there is something to
 // send; it must call Write.
 func (o *Outbox) Init(writer func()) {
-	o.writer, o.gone = writer, make(chan struct{})
-	o.drained.L = &o.mu
+	o.writer, o.Gone = writer, make(chan struct{})
+	o.drained.L = &o.Mutex
 }
 
 // SetFrameMax sets the size that content is split at from now on, in octets.
 func (o *Outbox) SetFrameMax(octets uint32) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.Lock()
+	defer o.Unlock()
 	o.frameMax = octets
 }
 
 // OpenAccount draws the buffer's memory from an account from now on.
 func (o *Outbox) OpenAccount(a *memory.Account) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.Lock()
+	defer o.Unlock()
 	o.account = a
 }
-
-// Lock locks the outbox for several calls.
-func (o *Outbox) Lock() { o.mu.Lock() }
-
-// Unlock ends what Lock has begun.
-func (o *Outbox) Unlock() { o.mu.Unlock() }
-
-// DeadLocked reports whether the socket is closed or has failed: nothing more is sent.
-func (o *Outbox) DeadLocked() bool { return o.dead }
 
 // RoomLocked reports whether one more message may be delivered now. A full outbox remembers
 // the consumer and wakes it when the buffer has been swapped out.
@@ -103,7 +94,7 @@ func (o *Outbox) RoomLocked(c *broker.Consumer) bool {
 	switch {
 	case o.stopped:
 		return false
-	case o.overLocked(full), o.dead:
+	case o.overLocked(full), o.Dead:
 		o.waiting = append(o.waiting, c)
 		return false
 	}
@@ -160,7 +151,7 @@ func (o *Outbox) drawLocked() {
 
 // FlushLocked makes the writer send what is buffered. It is called after DeliverLocked.
 func (o *Outbox) FlushLocked() {
-	if o.writing || o.dead {
+	if o.writing || o.Dead {
 		return
 	}
 	o.writing = true
@@ -169,24 +160,24 @@ func (o *Outbox) FlushLocked() {
 
 // Close ends the outbox once it has sent what is buffered.
 func (o *Outbox) Close() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.Lock()
+	defer o.Unlock()
 	o.closing = true
 	o.FlushLocked()
 }
 
 // StopDeliveries makes RoomLocked false from now on.
 func (o *Outbox) StopDeliveries() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.Lock()
+	defer o.Unlock()
 	o.stopped = true
 }
 
 // WaitRoom blocks the reader while the client does not read what it is sent.
 func (o *Outbox) WaitRoom() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for o.overLocked(choked) && !o.dead {
+	o.Lock()
+	defer o.Unlock()
+	for o.overLocked(choked) && !o.Dead {
 		o.drained.Wait()
 	}
 }
@@ -201,10 +192,10 @@ type taken struct {
 
 // swap takes out what is to be written. more: there is something, and the writer must continue.
 func (o *Outbox) swap() (t taken, more bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.Lock()
+	defer o.Unlock()
 	size := o.sizeLocked()
-	if o.dead || size == 0 && len(o.waiting) == 0 {
+	if o.Dead || size == 0 && len(o.waiting) == 0 {
 		o.writing = false
 		return taken{}, false
 	}
@@ -222,28 +213,25 @@ func (o *Outbox) swap() (t taken, more bool) {
 
 // Ended reports whether everything that had to be sent has been sent.
 func (o *Outbox) Ended() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.Lock()
+	defer o.Unlock()
 	return o.closing && !o.writing
 }
 
 // Kill discards what has not been sent. It may be called again.
 func (o *Outbox) Kill() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.dead {
+	o.Lock()
+	defer o.Unlock()
+	if o.Dead {
 		return
 	}
-	o.dead, o.before, o.buf = true, nil, nil
+	o.Dead, o.before, o.buf = true, nil, nil
 	if o.heartbeatTimer != nil {
 		o.heartbeatTimer.Stop()
 	}
-	close(o.gone)
+	close(o.Gone)
 	o.drained.Broadcast()
 }
-
-// Gone is closed when nothing more is sent.
-func (o *Outbox) Gone() <-chan struct{} { return o.gone }
 
 // Write is the writer. It ends when nothing is left to send, or when the socket fails.
 func (o *Outbox) Write(nc net.Conn) error {
@@ -278,21 +266,18 @@ func (o *Outbox) writeAll(nc net.Conn, b []byte) error {
 		if _, err := nc.Write(rest[:n]); err != nil {
 			return err
 		}
-		o.writes.Add(1)
-		o.octets.Add(uint64(n))
+		o.Writes.Add(1)
+		o.Octets.Add(uint64(n))
 		rest = rest[n:]
 	}
 	RecycleBuffer(b)
 	return nil
 }
 
-// Written returns how often the socket was written to, and how many octets.
-func (o *Outbox) Written() (writes, octets uint64) { return o.writes.Load(), o.octets.Load() }
-
 // Pending returns how many octets wait to be written.
 func (o *Outbox) Pending() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.Lock()
+	defer o.Unlock()
 	return o.sizeLocked()
 }
 
@@ -301,16 +286,16 @@ func (o *Outbox) Pending() int {
 // half interval as well: some clients give up when they have received nothing for a whole
 // one. It must be called only once.
 func (o *Outbox) Heartbeats(interval time.Duration, frame []byte) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.Lock()
+	defer o.Unlock()
 	o.heartbeatFrame = frame
 	o.heartbeatTimer = time.AfterFunc(interval/4, func() { o.heartbeat(interval / 4) })
 }
 
 func (o *Outbox) heartbeat(next time.Duration) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.dead {
+	o.Lock()
+	defer o.Unlock()
+	if o.Dead {
 		return
 	}
 	if !o.sent && o.sizeLocked() == 0 {

@@ -33,13 +33,13 @@ func wired(t *testing.T, fn func(o *Outbox, client net.Conn)) {
 		rest, err := io.ReadAll(client)
 		assert.NoError(t, err)
 		assert.Empty(t, rest, "all was read that was sent, and then it ended")
-		<-o.Gone()
+		<-o.Gone
 	})
 }
 
 func (o *Outbox) idle() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.Lock()
+	defer o.Unlock()
 	return !o.writing
 }
 

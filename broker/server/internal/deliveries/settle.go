@@ -78,7 +78,7 @@ func (d *Deliveries) Settle(b *Batch, how broker.Settlement, tag uint64, multipl
 		last = 0
 	}
 	d.mu.Unlock()
-	if d.settle(b, how, 1, last, &err, id) == 0 && tag != 0 {
+	if d.end(b, how, 1, last, nil, func(m Unacked) { err = lapsedLock(last, m.Queue, id) }) == 0 && tag != 0 {
 		return unknownTag(tag, id)
 	}
 	if d.refused {
@@ -133,17 +133,12 @@ func (d *Deliveries) SettleRange(b *Batch, how broker.Settlement, first, last ui
 	if first == last {
 		n, err = d.settleOne(b, how, to, 0)
 	} else {
-		n = d.settle(b, how, from, to, &err, 0)
+		n = d.end(b, how, from, to, nil, func(m Unacked) { err = lapsedLock(to, m.Queue, 0) })
 	}
 	if d.KeepLocks && uint64(n) <= to-from {
 		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "the lock on delivery %d is lost", last)
 	}
 	return err
-}
-
-// settle ends the deliveries with the tags first to last, and returns how many there were. err: one whose lock has lapsed.
-func (d *Deliveries) settle(b *Batch, how broker.Settlement, first, last uint64, err *error, id amqp.MethodID) (n int) {
-	return d.end(b, how, first, last, nil, func(m Unacked) { *err = lapsedLock(last, m.Queue, id) })
 }
 
 // back is how deliveries end that the client gives up.
@@ -163,14 +158,13 @@ func (d *Deliveries) ReturnOf(b *Batch, how broker.Settlement, of *Consumer) {
 	b.Flush()
 }
 
-// Locked calls fn with the locks of the deliveries and of their outbox, and with the last delivery tag
-// that was given out.
-func (d *Deliveries) Locked(fn func(lastTag uint64)) {
+// Locked calls fn with the locks of the deliveries and of their outbox.
+func (d *Deliveries) Locked(fn func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.out.Lock()
 	defer d.out.Unlock()
-	fn(d.unacked.next)
+	fn()
 }
 
 // SkipLocked returns a new delivery tag for something that is sent on the channel and is not a message

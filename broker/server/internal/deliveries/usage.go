@@ -16,21 +16,15 @@ const step = 16 << 10
 // and transactions. It is drawn from the budget of all clients once per read (Update). The
 // zero value is ready to count and draws nothing.
 type Memory struct {
-	n       atomic.Int64
-	drawn   int64           // from the account, for n
-	account *memory.Account // nil until the client has logged in
+	atomic.Int64                 // bytes in use. Any goroutine may add to it
+	Account      *memory.Account // nil until the client has logged in
+	drawn        int64           // from the account
 }
-
-// Add counts n bytes more, or fewer if n is negative. Any goroutine may call it.
-func (m *Memory) Add(n int64) { m.n.Add(n) }
-
-// Open draws from an account from now on.
-func (m *Memory) Open(a *memory.Account) { m.account = a }
 
 // Close gives back everything that was drawn. It may be called again.
 func (m *Memory) Close() {
-	if m.account != nil {
-		m.account.Close()
+	if m.Account != nil {
+		m.Account.Close()
 	}
 }
 
@@ -38,21 +32,21 @@ func (m *Memory) Close() {
 // used. most is how many bytes may be used even if the budget is unlimited. An error is 506,
 // which closes the connection.
 func (m *Memory) Update(most int64) error {
-	if m.account == nil {
+	if m.Account == nil {
 		return nil
 	}
-	used := m.n.Load()
+	used := m.Load()
 	due := used - used%step
 	switch {
 	case due == m.drawn:
 		return nil
 	case due < m.drawn:
-		m.account.Give(m.drawn - due)
+		m.Account.Give(m.drawn - due)
 	default:
 		if due > most {
 			return OverBudget(fmt.Errorf("unfinished publishes, consumers and channels of this connection take more than %d bytes", most))
 		}
-		if err := m.account.Take(due - m.drawn); err != nil {
+		if err := m.Account.Take(due - m.drawn); err != nil {
 			return OverBudget(err)
 		}
 	}

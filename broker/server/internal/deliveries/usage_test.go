@@ -13,7 +13,7 @@ func TestDrawnInSteps(t *testing.T) {
 	budget := memory.New(10 * step)
 	var b Memory
 	require.NoError(t, b.Update(5*step), "nobody has logged in")
-	b.Open(budget.Open("u", func(error) {}))
+	b.Account = budget.Open("u", func(error) {})
 	for _, c := range []struct{ add, used int64 }{
 		{step - 1, 0}, {1, step}, {2*step + 5, 3 * step}, {-6, 2 * step}, {-3*step + 6, 0},
 	} {

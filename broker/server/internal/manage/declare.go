@@ -38,15 +38,31 @@ func (c *Declarer) Execute(m amqp.Method, last *string) (answer amqp.Method, kno
 		answer, err = c.queueDeclare(m, last)
 	case *amqp.QueueBind:
 		noWait = m.NoWait
-		answer, err = c.queueBind(m, *last)
+		var b broker.Binding
+		if b, err = c.binding(m.Queue, *last, m.Exchange, m.RoutingKey, m.Arguments); err == nil {
+			err = c.Rights.Bind(c.VHost, c.Owner, b)
+		}
+		answer = &amqp.QueueBindOk{}
 	case *amqp.QueueUnbind:
-		answer, err = c.queueUnbind(m, *last)
+		var b broker.Binding
+		if b, err = c.binding(m.Queue, *last, m.Exchange, m.RoutingKey, m.Arguments); err == nil {
+			err = c.Rights.Unbind(c.VHost, c.Owner, b)
+		}
+		answer = &amqp.QueueUnbindOk{}
 	case *amqp.QueuePurge:
 		noWait = m.NoWait
-		answer, err = c.queuePurge(m, *last)
+		var q *broker.Queue
+		if q, err = c.QueueToRead(m.Queue, *last); err == nil {
+			answer = &amqp.QueuePurgeOk{MessageCount: uint32(q.Purge())}
+		}
 	case *amqp.QueueDelete:
 		noWait = m.NoWait
-		answer, err = c.queueDelete(m, *last)
+		var name string
+		var n int
+		if name, err = c.queueName(m.Queue, *last); err == nil {
+			n, err = c.Rights.DeleteQueue(c.VHost, c.Owner, lineEnds.Replace(name), broker.QueueDeletion{IfUnused: m.IfUnused, IfEmpty: m.IfEmpty})
+		}
+		answer = &amqp.QueueDeleteOk{MessageCount: uint32(n)}
 	default:
 		return nil, false, nil
 	}
@@ -132,22 +148,6 @@ func (c *Declarer) declared(m *amqp.QueueDeclare, last string) (*broker.Queue, e
 	return q, err
 }
 
-func (c *Declarer) queueBind(m *amqp.QueueBind, last string) (amqp.Method, error) {
-	b, err := c.binding(m.Queue, last, m.Exchange, m.RoutingKey, m.Arguments)
-	if err == nil {
-		err = c.Rights.Bind(c.VHost, c.Owner, b)
-	}
-	return &amqp.QueueBindOk{}, err
-}
-
-func (c *Declarer) queueUnbind(m *amqp.QueueUnbind, last string) (amqp.Method, error) {
-	b, err := c.binding(m.Queue, last, m.Exchange, m.RoutingKey, m.Arguments)
-	if err == nil {
-		err = c.Rights.Unbind(c.VHost, c.Owner, b)
-	}
-	return &amqp.QueueUnbindOk{}, err
-}
-
 // binding returns a queue's binding. If both queue and key are empty, the key is the name
 // of the queue that was declared last (AMQP 0-9-1 queue.bind).
 func (c *Declarer) binding(queue, last, exchange, key string, args amqp.Table) (broker.Binding, error) {
@@ -156,23 +156,6 @@ func (c *Declarer) binding(queue, last, exchange, key string, args amqp.Table) (
 		key = name
 	}
 	return broker.Binding{Source: lineEnds.Replace(exchange), Destination: lineEnds.Replace(name), RoutingKey: key, Args: args}, err
-}
-
-func (c *Declarer) queuePurge(m *amqp.QueuePurge, last string) (amqp.Method, error) {
-	q, err := c.QueueToRead(m.Queue, last)
-	if err != nil {
-		return nil, err
-	}
-	return &amqp.QueuePurgeOk{MessageCount: uint32(q.Purge())}, nil
-}
-
-func (c *Declarer) queueDelete(m *amqp.QueueDelete, last string) (amqp.Method, error) {
-	name, err := c.queueName(m.Queue, last)
-	if err != nil {
-		return nil, err
-	}
-	n, err := c.Rights.DeleteQueue(c.VHost, c.Owner, lineEnds.Replace(name), broker.QueueDeletion{IfUnused: m.IfUnused, IfEmpty: m.IfEmpty})
-	return &amqp.QueueDeleteOk{MessageCount: uint32(n)}, err
 }
 
 func (c *Declarer) exchangeDeclare(m *amqp.ExchangeDeclare) (amqp.Method, error) {

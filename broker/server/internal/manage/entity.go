@@ -38,11 +38,6 @@ type Entity struct {
 	From []*broker.Queue // in which Settle has settled something
 }
 
-// Sends reports whether a request is one of a sender; the others are those of a receiver.
-func Sends(r *servicebus.Request) bool {
-	return r.Operation() == "schedule-message" || r.Operation() == "cancel-scheduled-message"
-}
-
 // Manage carries out a request. An error is an *amqp.Exception for the client, or ends its connection.
 func (e *Entity) Manage(r *servicebus.Request) (servicebus.Answer, error) {
 	switch operation := r.Operation(); {

@@ -119,7 +119,7 @@ func (m *manager) newName(kind string) (string, error) {
 	case err != nil:
 		return "", err
 	case name == "" && kind == "exchange":
-		return "", refuseDefault()
+		return "", errDefault
 	case name == "":
 		return "", refuse(400, "declare queue with empty name not allowed")
 	case strings.HasPrefix(name, "amq."):
@@ -128,7 +128,7 @@ func (m *manager) newName(kind string) (string, error) {
 	return name, checkLineEnds(name)
 }
 
-func refuseDefault() error { return refuse(403, "operation not permitted on the default exchange") }
+var errDefault = refuse(403, "operation not permitted on the default exchange")
 
 func checkLineEnds(name string) error {
 	if strings.ContainsAny(name, "\r\n") {
@@ -181,10 +181,10 @@ func describe(q *broker.Queue) amqp10.Map {
 	d := q.Declared()
 	return amqp10.Map{
 		{Key: "leader", Value: ContainerID}, {Key: "replicas", Value: amqp10.Array{ContainerID}},
-		{Key: "message_count", Value: uint64(ready)}, {Key: "consumer_count", Value: uint32(consumers)},
+		{Key: messageCount, Value: uint64(ready)}, {Key: "consumer_count", Value: uint32(consumers)},
 		{Key: "name", Value: q.Name()}, {Key: "vhost", Value: q.VHost().Name()},
 		{Key: "durable", Value: d.Durable}, {Key: "auto_delete", Value: d.AutoDelete}, {Key: "exclusive", Value: d.Exclusive},
-		{Key: "type", Value: q.Type().String()}, {Key: "arguments", Value: convert.Map(d.Args)},
+		{Key: "type", Value: q.Type().String()}, {Key: "arguments", Value: convert.Value(d.Args)},
 	}
 }
 
@@ -224,7 +224,7 @@ func (m *manager) deleteQueue() (int, any, error) {
 		return 0, nil, err
 	}
 	n, err := m.Rights.DeleteQueue(m.VHost, m.Owner, m.VHost.Queues.NameOf(name), broker.QueueDeletion{})
-	return 200, messageCount(n), err
+	return 200, amqp10.Map{{Key: messageCount, Value: uint64(n)}}, err
 }
 
 func (m *manager) purge() (int, any, error) {
@@ -236,10 +236,11 @@ func (m *manager) purge() (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return 200, messageCount(q.Purge()), nil
+	return 200, amqp10.Map{{Key: messageCount, Value: uint64(q.Purge())}}, nil
 }
 
-func messageCount(n int) amqp10.Map { return amqp10.Map{{Key: "message_count", Value: uint64(n)}} }
+// messageCount is the key of a number of messages in an answer.
+const messageCount = "message_count"
 
 func (m *manager) putExchange() (int, any, error) {
 	d := amqp.ExchangeDeclare{Type: "direct", Durable: true}
@@ -290,7 +291,7 @@ func (m *manager) bind() (int, any, error) {
 
 func checkEnds(b *broker.Binding) error {
 	if b.Source == "" || b.Destination == "" {
-		return refuseDefault()
+		return errDefault
 	}
 	return checkLineEnds(b.Source + b.Destination)
 }
@@ -333,7 +334,7 @@ func hashOf(args amqp.Table) string {
 	if len(args) == 0 {
 		return ""
 	}
-	sum := sha256.Sum256(amqp10.Append(nil, convert.Map(args)))
+	sum := sha256.Sum256(amqp10.Append(nil, convert.Value(args)))
 	return base64.RawURLEncoding.EncodeToString(sum[:4])
 }
 
@@ -360,7 +361,7 @@ func (m *manager) bindings(query string) (int, any, error) {
 	for _, each := range m.between(&b) {
 		list = append(list, amqp10.Map{
 			{Key: "source", Value: b.Source}, {Key: to, Value: b.Destination}, {Key: "binding_key", Value: b.RoutingKey},
-			{Key: "arguments", Value: convert.Map(each.Args)},
+			{Key: "arguments", Value: convert.Value(each.Args)},
 			{Key: "location", Value: fmt.Sprintf("/bindings/src=%s;dst%s=%s;key=%s;args=%s",
 				escape(b.Source), char, escape(b.Destination), escape(b.RoutingKey), hashOf(each.Args))},
 		})

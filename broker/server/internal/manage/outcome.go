@@ -56,11 +56,6 @@ func (o *Outcome) change() func(properties, body []byte) []byte {
 	return nil
 }
 
-// Accepts reports whether the message is consumed, and nothing else.
-func (o *Outcome) Accepts() bool {
-	return o.How == broker.Ack && !o.Defers && o.Why == nil && len(o.Changes) == 0
-}
-
 // maxText is how many octets of a reason or a description are kept, as in Service Bus.
 const maxText = 4096
 

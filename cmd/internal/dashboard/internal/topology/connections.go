@@ -81,8 +81,8 @@ func (p ConnectionPages) gather(ctx context.Context, v ui.Visitor) ([]connection
 		sum, channels := operate.Counts{}, []any{}
 		for j := range c.Channels {
 			counts := operate.ChannelCounts(&c.Channels[j].Stats)
-			one.Rates = append(one.Rates, rates.Of(counts, c.Channels[j].Identity()))
-			channels = append(channels, c.Channels[j].Identity())
+			one.Rates = append(one.Rates, rates.Of(counts, c.Channels[j].Identity))
+			channels = append(channels, c.Channels[j].Identity)
 			for name, n := range counts {
 				sum[name] += n
 			}
@@ -203,7 +203,7 @@ func (p ConnectionPages) work(ctx context.Context, v ui.Visitor, page *consumers
 	for i := range found {
 		for j := range found[i].Channels {
 			ch := &found[i].Channels[j]
-			page.Rates[channel{found[i].Name, ch.Number}] = p.Operations.Rates.Of(operate.ChannelCounts(&ch.Stats), ch.Identity())
+			page.Rates[channel{found[i].Name, ch.Number}] = p.Operations.Rates.Of(operate.ChannelCounts(&ch.Stats), ch.Identity)
 		}
 	}
 	return nil
