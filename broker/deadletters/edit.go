@@ -42,7 +42,7 @@ func DraftOf(b *broker.Broker, q *broker.Queue, seq queue.Seq) (d Draft, ok bool
 	if !ok || x.State != queue.Ready {
 		return d, false, nil
 	}
-	l, now := letterOf(&x), unixMillis(b)
+	l, now := letterOf(&x), b.UnixMillis(b.Now())
 	o := Options{To: ToOrigin, TTL: TTLFresh, MaxReplays: math.MaxInt64}
 	m, skipped := o.rewrite(&l, "", now)
 	if skipped != "" {

@@ -132,7 +132,7 @@ func Export(ctx context.Context, q *broker.Queue, f Filter, upTo Position, begin
 	}
 	var encoder *json.Encoder
 	var failed error
-	err = walk(ctx, q, way{bodyBytes: -1, upTo: upTo}, m, func(l *Letter) bool {
+	err = walk(ctx, q, Look{BodyBytes: -1, Position: upTo}, m, func(l *Letter) bool {
 		if encoder == nil {
 			encoder = json.NewEncoder(begin())
 			encoder.SetEscapeHTML(false)

@@ -105,9 +105,6 @@ const (
 	SkippedRefused    SkipReason = "refused"
 )
 
-// unixMillis returns the present instant on the wall clock.
-func unixMillis(b *broker.Broker) int64 { return b.UnixMillis(b.Now()) }
-
 // rewrite makes the message that is published for a letter. If skipped is not empty, it says
 // why there is none. now is in Unix ms.
 func (o *Options) rewrite(l *Letter, replayID string, now int64) (m broker.Publication, skipped SkipReason) {

@@ -230,7 +230,7 @@ func (r *replayer) moveAll(ctx context.Context) error {
 	if r.order.Rate > 0 {
 		r.limiter = rate.NewLimiter(rate.Limit(r.order.Rate), 1)
 	}
-	err = walk(ctx, r.q, way{after: r.Replay().At, bodyBytes: -1, upTo: r.order.Position}, m, func(l *Letter) bool {
+	err = walk(ctx, r.q, Look{After: r.Replay().At, BodyBytes: -1, Position: r.order.Position}, m, func(l *Letter) bool {
 		if l.ReplayID == r.id {
 			return true
 		}
@@ -255,7 +255,7 @@ func (r *replayer) one(ctx context.Context, l *Letter) error {
 	if err := r.order.checkOwner(r.b); err != nil {
 		return err
 	}
-	m, skipped := r.order.rewrite(l, r.id, unixMillis(r.b))
+	m, skipped := r.order.rewrite(l, r.id, r.b.UnixMillis(r.b.Now()))
 	if skipped == "" {
 		var err error
 		if skipped, err = r.send(ctx, l, &m); err != nil {

@@ -19,19 +19,20 @@ const (
 // ErrRedeclared is returned for messages named by their numbers in a queue that is gone.
 var ErrRedeclared = errors.New("the queue was deleted and declared again since it was read; read it again")
 
-// way is where a walk begins, and its direction.
-type way struct {
-	after     queue.Seq // the message before the first; 0: from the end that it begins at
-	newest    bool      // against the order of delivery
-	bodyBytes int       // <0 all
-	upTo      Position  // what entered later is left out
+// Look is where a walk over a queue begins and which way it goes, and how much of each message it shows.
+type Look struct {
+	After     queue.Seq // the message before the first; 0: from the head, or with Newest from the tail
+	Newest    bool      // the newest first, against the order of delivery
+	Count     int       // of a search: at most
+	BodyBytes int       // of each body; <0 all
+	Position  Position  // leaves out what arrived after it; none: what arrived after the search began
 }
 
 // walk calls fn with each ready message of q on the way that m matches, until fn returns
 // false. After each page it calls progress with the last message examined, and the number of
 // messages examined on the page.
-func walk(ctx context.Context, q *broker.Queue, w way, m *matcher, fn func(*Letter) bool, progress func(last queue.Seq, seen int)) error {
-	look := broker.Browse{After: w.after, FromTail: w.newest, Count: pageCount, State: queue.Ready, BodyBytes: w.bodyBytes, Bytes: pageBytes}
+func walk(ctx context.Context, q *broker.Queue, w Look, m *matcher, fn func(*Letter) bool, progress func(last queue.Seq, seen int)) error {
+	look := broker.Browse{After: w.After, FromTail: w.Newest, Count: pageCount, State: queue.Ready, BodyBytes: w.BodyBytes, Bytes: pageBytes}
 	if m.whole {
 		look.BodyBytes = -1
 	}
@@ -61,7 +62,7 @@ func walk(ctx context.Context, q *broker.Queue, w way, m *matcher, fn func(*Lett
 				read(i)
 				return ctx.Err()
 			}
-			if late := !w.upTo.includes(page[i].Seq); late && !w.newest && page[i].Seq.Priority() == 0 {
+			if late := !w.Position.includes(page[i].Seq); late && !w.Newest && page[i].Seq.Priority() == 0 {
 				read(i)
 				return nil // the rest is later still; a queue may grow as fast as it is read
 			} else if late {
@@ -71,8 +72,8 @@ func walk(ctx context.Context, q *broker.Queue, w way, m *matcher, fn func(*Lett
 			if !m.matches(&l) {
 				continue
 			}
-			if w.bodyBytes >= 0 && len(l.Body) > w.bodyBytes {
-				l.Body = l.Body[:w.bodyBytes]
+			if w.BodyBytes >= 0 && len(l.Body) > w.BodyBytes {
+				l.Body = l.Body[:w.BodyBytes]
 			}
 			if !fn(&l) {
 				return nil
@@ -85,19 +86,19 @@ func walk(ctx context.Context, q *broker.Queue, w way, m *matcher, fn func(*Lett
 
 // remaining returns the messages that are still to come on the way, out of seqs in the order of
 // delivery.
-func (w *way) remaining(seqs []queue.Seq) []queue.Seq {
+func (w *Look) remaining(seqs []queue.Seq) []queue.Seq {
 	list := slices.Clone(seqs)
-	if w.newest {
+	if w.Newest {
 		slices.Reverse(list)
 	}
-	if w.after == 0 {
+	if w.After == 0 {
 		return list
 	}
 	return slices.DeleteFunc(list, func(s queue.Seq) bool {
-		if w.newest {
-			return delivered(s, w.after) >= 0
+		if w.Newest {
+			return delivered(s, w.After) >= 0
 		}
-		return delivered(s, w.after) <= 0
+		return delivered(s, w.After) <= 0
 	})
 }
 
@@ -116,15 +117,6 @@ func pick(q *broker.Queue, seqs []queue.Seq, bodyBytes int) (page []broker.Brows
 	return page, nil
 }
 
-// Look selects the messages that a search shows, and how much of each.
-type Look struct {
-	After     queue.Seq // continues after this one; 0: from the head, or with Newest from the tail
-	Newest    bool      // the newest first
-	Count     int       // at most
-	BodyBytes int       // of each body; <0 all
-	Position  Position  // leaves out what arrived after it; none: what arrived after the search began
-}
-
 // Search returns dead letters of q that f matches. next is where to continue: after the last one found, or 0 at the end of the queue. When ctx
 // ends it returns what it has found, with ctx's error; then next is the last message that was examined.
 func Search(ctx context.Context, q *broker.Queue, f Filter, look Look) (found []Letter, next queue.Seq, err error) {
@@ -133,7 +125,7 @@ func Search(ctx context.Context, q *broker.Queue, f Filter, look Look) (found []
 		return nil, 0, err
 	}
 	seen := look.After
-	err = walk(ctx, q, way{look.After, look.Newest, look.BodyBytes, look.Position}, m, func(l *Letter) bool {
+	err = walk(ctx, q, look, m, func(l *Letter) bool {
 		if len(found) == look.Count {
 			next = found[look.Count-1].Seq
 			return false

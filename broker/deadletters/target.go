@@ -50,7 +50,7 @@ func (t targets) add(to []broker.Arrival) {
 
 // list returns the targets of messages from a queue, the ones with the most messages first.
 func (t targets) list(b *broker.Broker, from *broker.Queue) []Target {
-	list, now := make([]Target, 0, len(t)), unixMillis(b)
+	list, now := make([]Target, 0, len(t)), b.UnixMillis(b.Now())
 	var lead map[*broker.Queue][]*broker.Queue
 	if vh, err := b.VHostOf(from); err == nil {
 		lead = vh.DeadLetterTargets()

@@ -105,14 +105,14 @@ const (
 )
 
 // Guard puts another package's handlers behind the same checks as the API's own: credentials, headers, bounds, no requests on behalf of another
-// site. Reading requires the role of operate.LookAround. A change requires at least the role of operate.ChangeAlerts; the handlers find the actor in
-// the request's context (operate.ActorFrom), and make and record the change.
+// site. Reading requires the role of operate.LookAround. The handlers find the actor in the request's context (operate.ActorFrom), and check, make and
+// record a change (rest.WithoutBroker).
 func (a *API) Guard(next http.Handler) http.Handler {
 	serve := func(r *rest.Request) error {
 		next.ServeHTTP(r.W, r.HTTP.WithContext(operate.WithActor(r.HTTP.Context(), r.Actor)))
 		return nil
 	}
-	return a.server.Guard(&rest.Route{Op: operate.LookAround, Handle: serve}, &rest.Route{Op: operate.ChangeAlerts, Handle: serve})
+	return a.server.Guard(&rest.Route{Op: operate.LookAround, Handle: serve}, &rest.Route{Need: management, Handle: serve})
 }
 
 // vhost returns the virtual host in the path, which permit has found.

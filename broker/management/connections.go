@@ -10,6 +10,7 @@ import (
 	"curfew/broker/definitions"
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
+	"curfew/broker/operate/admin"
 	"curfew/broker/server"
 )
 
@@ -40,9 +41,15 @@ func getConnection(r *request) error {
 // closeReason is what a client gets as the reason when somebody closes its connection by hand.
 const closeReason = "Closed via management plugin"
 
-// reasonGiven is X-Reason, or the parameter of the command. It is data: it only becomes part of a text.
-func reasonGiven(r *request) string {
-	return cmp.Or(r.HTTP.Header.Get("X-Reason"), r.HTTP.URL.Query().Get("reason"), closeReason)
+// closeConnections closes the connection in the path, or those of the user there. The reason is X-Reason, or the parameter of the command. It is data: it only
+// becomes part of a text.
+func closeConnections(r *request) error {
+	ctx, reason := r.HTTP.Context(), cmp.Or(r.HTTP.Header.Get("X-Reason"), r.HTTP.URL.Query().Get("reason"), closeReason)
+	if user := r.Param("user"); user != "" {
+		return r.Done(r.Operations.CloseConnectionsOf(ctx, r.Actor, user, reason))
+	}
+	_, err := admin.CloseConnection.Do(ctx, r.Operations.Access, r.Actor, admin.Closing{Name: r.Param("connection"), Reason: reason})
+	return r.Done(err)
 }
 
 func connectionObject(r *request, c *server.ConnectionInfo) object {

@@ -16,27 +16,15 @@ import (
 	"curfew/broker/operate"
 )
 
-// exportDefinitions answers with all definitions, in RabbitMQ's format.
-func exportDefinitions(r *request) error {
-	d, err := r.Operations.Definitions.Export(r.HTTP.Context(), r.Actor)
-	if err != nil {
-		return err
-	}
-	return answerDefinitions(r, d)
-}
-
-func exportVHost(r *request) error {
-	d, err := r.Operations.Definitions.ExportVHost(r.HTTP.Context(), r.Actor, r.Param("vhost"))
-	if err != nil {
-		return err
-	}
-	return answerDefinitions(r, d)
-}
-
 // fileName matches a token (RFC 9110 §5.6.2), which RabbitMQ 4 requires.
 var fileName = regexp.MustCompile("^[-!#$%&'*+.^_`|~0-9A-Za-z]+$")
 
-func answerDefinitions(r *request, d *definitions.Document) error {
+// exportDefinitions answers with the definitions of the virtual host in the path, or with all, in RabbitMQ's format.
+func exportDefinitions(r *request) error {
+	d, err := r.Operations.ExportAll(r.HTTP.Context(), r.Actor, r.Param("vhost"))
+	if err != nil {
+		return err
+	}
 	if name := r.HTTP.URL.Query().Get("download"); name != "" {
 		if !fileName.MatchString(name) {
 			return rest.Bad("download is not a valid file name")
@@ -77,30 +65,18 @@ func writeDocument(s *rest.Stream, d *definitions.Document) {
 	s.Text("}\n")
 }
 
+// importDefinitions runs an import into the virtual host in the path, or of everything, and answers it.
 func importDefinitions(r *request) error {
-	d, err := readDefinitions(r)
-	if err != nil {
-		return invalidDefinitions(err)
-	}
-	return r.importInto("", func(ctx context.Context) error { return r.Operations.Definitions.Import(ctx, r.Actor, d) })
-}
-
-func importVHost(r *request) error {
-	if _, err := r.vhost(); err != nil {
+	vhost := r.Param("vhost")
+	if _, err := r.vhost(); err != nil && vhost != "" {
 		return rest.ErrNoVHost
 	}
 	d, err := readDefinitions(r)
 	if err != nil {
 		return invalidDefinitions(err)
 	}
-	vhost := r.Param("vhost")
-	return r.importInto(vhost, func(ctx context.Context) error { return r.Operations.Definitions.ImportVHost(ctx, r.Actor, vhost, d) })
-}
-
-// importInto runs an import, and answers it.
-func (r *request) importInto(vhost string, do func(context.Context) error) error {
 	return r.Run(operate.ImportDefinitions, operate.QueueName{VHost: vhost}, func(ctx context.Context) (any, error) {
-		if err := do(ctx); err != nil {
+		if err := r.Operations.ImportAll(ctx, r.Actor, vhost, d); err != nil {
 			return nil, invalidDefinitions(err)
 		}
 		return nil, nil

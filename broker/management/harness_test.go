@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,6 +33,9 @@ type site struct {
 	http *httptest.Server
 	amqp string // URL without credentials' end
 	now  time.Time
+
+	mu      sync.Mutex
+	changes []operate.Change // that were recorded
 }
 
 // start runs a site with users of every role, password p each.
@@ -53,7 +57,8 @@ func startWith(t *testing.T, o broker.Options) *site {
 	x := &site{t: t, b: b, amqp: "amqp://guest:guest@" + l.Addr().String(), now: time.Unix(1_800_000_000, 0)}
 	ops := operate.New(operate.Options{
 		Broker: b, Server: s, Now: func() time.Time { return x.now },
-		Version: definitions.Version{RabbitMQ: server.RabbitMQVersion, Product: "Curfew", ProductVersion: "test"},
+		Recorder: operate.NewRecorder(operate.RecorderOptions{Changed: func(c operate.Change) { x.mu.Lock(); defer x.mu.Unlock(); x.changes = append(x.changes, c) }}),
+		Version:  definitions.Version{RabbitMQ: server.RabbitMQVersion, Product: "Curfew", ProductVersion: "test"},
 	})
 	x.api = management.New(management.Options{
 		Broker: b, Server: s, Operations: ops, Node: "curfew@test", Version: "test", Look: noLook, Now: func() time.Time { return x.now },

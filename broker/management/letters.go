@@ -15,16 +15,14 @@ import (
 )
 
 // letterRoutes are those of requests about dead letters.
-func letterRoutes() []rest.Route {
-	return []rest.Route{
-		{Method: http.MethodPost, Path: "/api/curfew/deadletters/{vhost}/{queue}/groups", Op: operate.SearchDeadLetters, Handle: group, Doc: groupsDoc},
-		{Method: http.MethodPost, Path: "/api/curfew/deadletters/{vhost}/{queue}/search", Op: operate.SearchDeadLetters, Handle: search, Doc: searchDoc},
-		{Method: http.MethodPost, Path: "/api/curfew/deadletters/{vhost}/{queue}/export", Op: operate.ExportDeadLetters, Handle: export, Doc: exportDoc},
-		{Method: http.MethodPost, Path: "/api/curfew/deadletters/{vhost}/{queue}/import", Op: operate.ImportDeadLetters, Handle: importFile, Body: maxImport, Doc: importDoc},
-		{Method: http.MethodPost, Path: "/api/curfew/deadletters/{vhost}/{queue}/draft", Op: operate.SearchDeadLetters, Handle: makeDraft, Doc: draftDoc},
-		{Method: http.MethodPost, Path: "/api/curfew/deadletters/{vhost}/{queue}/resend", Op: operate.ResendDeadLetter, Handle: resend, Body: maxDraft, Weight: rest.MessageWeight, Doc: resendDoc},
-		{Method: http.MethodGet, Path: "/api/curfew/deadletters/{vhost}/{queue}/messages/{seq}", Op: operate.SearchDeadLetters, Handle: getLetter, Doc: getDoc},
-	}
+var letterRoutes = []rest.Route{
+	{Method: http.MethodPost, Path: "/api/curfew/deadletters/{vhost}/{queue}/groups", Op: operate.SearchDeadLetters, Handle: group, Doc: groupsDoc},
+	{Method: http.MethodPost, Path: "/api/curfew/deadletters/{vhost}/{queue}/search", Op: operate.SearchDeadLetters, Handle: search, Doc: searchDoc},
+	{Method: http.MethodPost, Path: "/api/curfew/deadletters/{vhost}/{queue}/export", Op: operate.ExportDeadLetters, Handle: export, Doc: exportDoc},
+	{Method: http.MethodPost, Path: "/api/curfew/deadletters/{vhost}/{queue}/import", Op: operate.ImportDeadLetters, Handle: importFile, Body: maxImport, Doc: importDoc},
+	{Method: http.MethodPost, Path: "/api/curfew/deadletters/{vhost}/{queue}/draft", Op: operate.SearchDeadLetters, Handle: makeDraft, Doc: draftDoc},
+	{Method: http.MethodPost, Path: "/api/curfew/deadletters/{vhost}/{queue}/resend", Op: operate.ResendDeadLetter, Handle: resend, Body: maxDraft, Weight: rest.MessageWeight, Doc: resendDoc},
+	{Method: http.MethodGet, Path: "/api/curfew/deadletters/{vhost}/{queue}/messages/{seq}", Op: operate.SearchDeadLetters, Handle: getLetter, Doc: getDoc},
 }
 
 var (
@@ -77,11 +75,11 @@ func search(r *rest.Request) error {
 	if err != nil {
 		return err
 	}
-	search := operate.SearchRequest{DeadLetters: letters, After: l.After, Newest: l.Newest, Count: l.Count, BodyBytes: defaultBodyBytes}
+	look := deadletters.Look{After: l.After, Newest: l.Newest, Count: l.Count, BodyBytes: defaultBodyBytes, Position: l.Position}
 	if l.Truncate != nil {
-		search.BodyBytes = *l.Truncate
+		look.BodyBytes = *l.Truncate
 	}
-	found, next, at, err := r.Operations.Letters.Search(r.HTTP.Context(), r.Actor, search)
+	found, next, at, err := r.Operations.Letters.Search(r.HTTP.Context(), r.Actor, letters.Queue, letters.Filter, look)
 	if err != nil {
 		return err
 	}
@@ -197,7 +195,7 @@ func resend(r *rest.Request) error {
 	}
 	skipped, err := r.Operations.Letters.Resend(r.HTTP.Context(), r.Actor, r.QueueNamed(), d.Seq, changed)
 	if err == nil && skipped != "" {
-		err = rest.NewProblem(http.StatusConflict, "skipped", "the message stays where it is: "+string(skipped))
+		err = &rest.Problem{Status: http.StatusConflict, Kind: "skipped", Reason: "the message stays where it is: " + string(skipped)}
 	}
 	return r.Done(err)
 }

@@ -76,7 +76,7 @@ func messageObject(m *broker.Browsed, encoding string) object {
 // prefixed keeps the code's name before the text, as RabbitMQ does here.
 func prefixed(err error) error {
 	if e, ok := err.(*amqp.Exception); ok && e.Code == amqp.NotFound {
-		return rest.NewProblem(404, "not_found", e.Text)
+		return &rest.Problem{Status: 404, Kind: "not_found", Reason: e.Text}
 	}
 	return err
 }

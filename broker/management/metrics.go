@@ -169,9 +169,10 @@ type label struct{ name, value string }
 
 // identity shows the metrics that dashboards join everything else to.
 func (c *collector) identity(s *sink) {
+	id, _ := c.b.GlobalParameters()[clusterIDParameter].(string)
 	s.gauge("identity_info", "RabbitMQ node & cluster identity info", 1,
 		label{"rabbitmq_node", c.Node}, label{"rabbitmq_cluster", c.clusterName()},
-		label{"rabbitmq_cluster_permanent_id", c.clusterID()}, label{"rabbitmq_endpoint", c.endpoint})
+		label{"rabbitmq_cluster_permanent_id", id}, label{"rabbitmq_endpoint", c.endpoint})
 	s.gauge("build_info", "RabbitMQ & Erlang/OTP version info", 1,
 		label{"rabbitmq_version", server.RabbitMQVersion}, label{"erlang_version", runtime.Version()}, label{"prometheus_plugin_version", server.RabbitMQVersion},
 		label{"prometheus_client_version", "client_golang"}, label{"product_name", "Curfew"}, label{"product_version", c.Version})

@@ -135,7 +135,8 @@ func each[T any](s *rest.Stream, c *collector, metrics []metric[T], n int, objec
 	}
 	for j := range metrics {
 		if n > 0 {
-			writeFamily(s, c.prefix()+metrics[j].name, metrics[j].help, metrics[j].kind)
+			name, kind := c.prefix()+metrics[j].name, map[prometheus.ValueType]string{isGauge: "gauge", isCounter: "counter"}[metrics[j].kind]
+			s.Text("# HELP " + name + " " + metrics[j].help + "\n# TYPE " + name + " " + kind + "\n")
 		}
 		for i := range n {
 			writeSample(s, c.prefix()+metrics[j].name, labels(i), values[i*len(metrics)+j])
@@ -143,14 +144,9 @@ func each[T any](s *rest.Stream, c *collector, metrics []metric[T], n int, objec
 	}
 }
 
-// writeFamily begins a metric in Prometheus' text format, and writeSample writes a sample of it.
-func writeFamily(s *rest.Stream, name, help string, kind prometheus.ValueType) {
-	words := map[prometheus.ValueType]string{isGauge: "gauge", isCounter: "counter"}
-	s.Text("# HELP " + name + " " + help + "\n# TYPE " + name + " " + words[kind] + "\n")
-}
-
 var labelEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 
+// writeSample writes a sample of a metric in Prometheus' text format.
 func writeSample(s *rest.Stream, name string, labels []label, v float64) {
 	s.Text(name)
 	between := "{"

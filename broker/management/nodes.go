@@ -38,7 +38,7 @@ func (a *API) isNode(name string) bool {
 func getNode(r *request) error {
 	r.api.rates.Refresh()
 	o := r.api.node()
-	if r.Flag("memory") {
+	if r.HTTP.URL.Query().Get("memory") == "true" {
 		o["memory"] = r.api.memoryObject()
 	}
 	return r.One(o)

@@ -33,6 +33,10 @@ func overview(r *request) error {
 		n, nReady, nUnacked := depthOf(vh)
 		all, ready, unacked = all+n, ready+nReady, unacked+nUnacked
 	}
+	tags, _ := a.b.GlobalParameters()[clusterTagsParameter].(object)
+	if tags == nil {
+		tags = object{}
+	}
 	totals := object{}
 	a.messages(totals, all, ready, unacked, operate.TotalKey{})
 	o := object{
@@ -40,7 +44,7 @@ func overview(r *request) error {
 		"cluster_name": a.clusterName(), "node": a.Node, "erlang_version": runtime.Version(), "erlang_full_version": "Go " + runtime.Version(),
 		"release_series_support_status": "supported", "rates_mode": "basic", "sample_retention_policies": retention, "exchange_types": exchangeTypes(),
 		"default_queue_type": "classic", "disable_stats": false, "enable_queue_totals": false, "is_op_policy_updating_enabled": true,
-		"cluster_tags": a.clusterTags(), "node_tags": object{}, "statistics_db_event_queue": 0,
+		"cluster_tags": tags, "node_tags": object{}, "statistics_db_event_queue": 0,
 		"message_stats": a.counts(a.Operations.Totals(), operate.TotalKey{}), "churn_rates": a.counts(a.Operations.Churn(), operate.ChurnKey{}),
 		"queue_totals": totals, "object_totals": objectTotals(r),
 	}
@@ -98,7 +102,7 @@ func (a *API) contexts() []object {
 const (
 	clusterNameParameter = "cluster_name"
 	clusterTagsParameter = "cluster_tags"
-	clusterIDParameter   = "internal_cluster_id"
+	clusterIDParameter   = "internal_cluster_id" // stays the same when nodes are renamed
 )
 
 // clusterName returns the name of the cluster; until it is set, that is the node's name.
@@ -107,19 +111,6 @@ func (a *API) clusterName() string {
 		return name
 	}
 	return a.Node
-}
-
-// clusterID returns the ID of the cluster, which stays the same when nodes are renamed.
-func (a *API) clusterID() string {
-	id, _ := a.b.GlobalParameters()[clusterIDParameter].(string)
-	return id
-}
-
-func (a *API) clusterTags() any {
-	if tags, ok := a.b.GlobalParameters()[clusterTagsParameter].(map[string]any); ok {
-		return tags
-	}
-	return object{}
 }
 
 func putClusterName(r *request) error {

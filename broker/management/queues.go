@@ -28,28 +28,26 @@ func queueObject(r *request, queue *broker.Queue, look Look) object {
 		"messages_persistent": i.Persistent, "messages_ram": 0, "messages_ready_ram": 0, "messages_unacknowledged_ram": 0, "messages_paged_out": i.Ready + i.Unacked,
 		"reductions": 0, "reductions_details": object{"rate": rest.Rate(0)}, "recoverable_slaves": nil, "slave_nodes": []any{}, "synchronised_slave_nodes": []any{}, "garbage_collection": noGarbage,
 		"backing_queue_status": object{"mode": "default", "len": i.Ready, "version": 1}, "storage_version": 1,
-		"message_stats": r.api.counts(operate.QueueCounts(&i.Stats), key), "delivery_limit": deliveryLimit(&i),
+		"message_stats": r.api.counts(operate.QueueCounts(&i.Stats), key), "delivery_limit": i.DeliveryLimit,
 	}
 	r.api.messages(o, i.Ready+i.Unacked+i.Waiting, i.Ready, i.Unacked, key)
 	r.addSamples(o, key, "lengths", messageCounts...)
 	r.addStatSamples(o, key)
 	o["messages_delayed"] = i.Waiting
-	addPolicies(o, queue)
+	if i.DeliveryLimit < 0 {
+		o["delivery_limit"] = "unlimited" // as NServiceBus reads it
+	}
+	user, operator, effective := queue.Policies()
+	o["policy"], o["operator_policy"], o["effective_policy_definition"] = nameOrNull(user), nameOrNull(operator), object{}
+	if effective != nil { // what they set together is always an object
+		o["effective_policy_definition"] = object(effective)
+	}
 	addMoments(r, o, &i)
 	if kind == "quorum" { // of one node
 		o["leader"], o["members"], o["online"] = r.api.Node, []string{r.api.Node}, []string{r.api.Node}
 	}
 	addAims(r, o, &i, queue, look)
 	return o
-}
-
-// addPolicies adds the policies that apply, and what they set together, which is always an object.
-func addPolicies(o object, queue *broker.Queue) {
-	user, operator, effective := queue.Policies()
-	o["policy"], o["operator_policy"], o["effective_policy_definition"] = nameOrNull(user), nameOrNull(operator), object{}
-	if effective != nil {
-		o["effective_policy_definition"] = object(effective)
-	}
 }
 
 // addAims adds what a queue is for, how bad what is wrong with it is, and how long messages wait in it, in ms. These are Curfew's own.
@@ -99,14 +97,6 @@ func addMoments(r *request, o object, i *broker.QueueInfo) {
 	}
 }
 
-// deliveryLimit returns a number or "unlimited", as NServiceBus reads it.
-func deliveryLimit(i *broker.QueueInfo) any {
-	if i.DeliveryLimit < 0 {
-		return "unlimited"
-	}
-	return i.DeliveryLimit
-}
-
 func listQueues(r *request) error {
 	r.api.rates.Refresh()
 	var all []*broker.Queue
@@ -151,8 +141,9 @@ func getQueue(r *request) error {
 
 // deleteQueue deletes a queue; with ?if-at-most=, which RabbitMQ does not have, only if no more messages are deleted with it, dead letters included.
 func deleteQueue(r *request) error {
-	d := broker.QueueDeletion{IfUnused: r.Flag("if-unused"), IfEmpty: r.Flag("if-empty")}
-	if query := r.HTTP.URL.Query(); query.Has("if-at-most") { // also with an empty value: a script may have lost the number
+	query := r.HTTP.URL.Query()
+	d := broker.QueueDeletion{IfUnused: query.Get("if-unused") == "true", IfEmpty: query.Get("if-empty") == "true"}
+	if query.Has("if-at-most") { // also with an empty value: a script may have lost the number
 		n, err := strconv.Atoi(query.Get("if-at-most"))
 		if err != nil {
 			return rest.Bad([]any{"not_integer", "if-at-most"})

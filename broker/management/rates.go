@@ -11,14 +11,11 @@ import (
 	"curfew/broker/operate"
 )
 
-// details are what an answer says about a rate.
-func details(r operate.Rate) object { return object{"rate": rest.Rate(r.PerSecond)} }
-
 // counts returns totals, each with its rate.
 func (a *API) counts(c operate.Counts, keys ...any) object {
 	rates, o := a.rates.Of(c, keys...), object{}
 	for name, n := range c {
-		o[name], o[name+"_details"] = n, details(rates[name])
+		o[name], o[name+"_details"] = n, object{"rate": rest.Rate(rates[name].PerSecond)}
 	}
 	return o
 }
@@ -26,7 +23,7 @@ func (a *API) counts(c operate.Counts, keys ...any) object {
 // messages adds the numbers of messages, each with its change per second.
 func (a *API) messages(o object, all, ready, unacked int, keys ...any) {
 	for name, n := range map[string]int{"messages": all, "messages_ready": ready, "messages_unacknowledged": unacked} {
-		o[name], o[name+"_details"] = n, details(a.rates.Change(keys, name, n))
+		o[name], o[name+"_details"] = n, object{"rate": rest.Rate(a.rates.Change(keys, name, n).PerSecond)}
 	}
 }
 

@@ -21,6 +21,8 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/access"
+	"curfew/broker/management/rest"
+	"curfew/broker/operate"
 )
 
 // announce sends a request's head alone and returns what it is answered.
@@ -38,6 +40,41 @@ func (x *site) announce(user, path string, length int) reply {
 	body, err := io.ReadAll(answer.Body)
 	require.NoError(x.t, err)
 	return reply{t: x.t, status: answer.StatusCode, header: answer.Header, body: string(body)}
+}
+
+// TestRefusalsNameTheirObjects, as the records of what is done do.
+func TestRefusalsNameTheirObjects(t *testing.T) {
+	x := start(t)
+	x.user("lost", access.Management)
+	for path, want := range map[string]operate.Change{
+		"/api/users/app":                            {Operation: "delete_user", Values: map[string]any{"name": "app"}},
+		"/api/queues/%2F/a%20b":                     {Operation: "delete_queue", At: operate.QueueName{VHost: "/", Name: "a b"}, Values: map[string]any{}},
+		"/api/exchanges/%2F/events":                 {Operation: "delete_exchange", At: operate.QueueName{VHost: "/"}, Values: map[string]any{"exchange": "events"}},
+		"/api/connections/username/u-":              {Operation: "close_connections", Values: map[string]any{"of": "u-", "connections": int64(0), "reason": "Closed via management plugin"}},
+		"/api/curfew/deadletters/%2F/dlq/filters/f": {Operation: "delete_filter", At: operate.QueueName{VHost: "/", Name: "dlq"}, Values: map[string]any{"filter": "f"}},
+	} {
+		x.changes = nil
+		require.Equal(t, http.StatusUnauthorized, x.askAs("lost", "p", http.MethodDelete, path, nil).status, path)
+		x.mu.Lock()
+		require.Len(t, x.changes, 1, path)
+		got := x.changes[0]
+		x.mu.Unlock()
+		require.Equal(t, "lost refused", got.By.Name+" "+got.Result, path)
+		require.Equal(t, want, operate.Change{Operation: got.Operation, At: got.At, Values: got.Values}, path)
+	}
+}
+
+// TestNowhere: a user who has no permission anywhere is told so, beside lists that are empty.
+func TestNowhere(t *testing.T) {
+	x := start(t)
+	x.user("lost", access.Management)
+	got := x.askAs("lost", "p", http.MethodGet, "/api/queues", nil)
+	require.Equal(t, http.StatusOK, got.status)
+	require.JSONEq(t, "[]", got.body)
+	require.Equal(t, "you have no permission in any virtual host; an administrator gives it with: curfew user permissions set lost '.*' '.*' '.*'", got.header.Get(rest.NoteHeader))
+	for _, user := range []string{"u-management", "u-monitoring"} {
+		require.Empty(t, x.askAs(user, "p", http.MethodGet, "/api/queues", nil).header.Get(rest.NoteHeader))
+	}
 }
 
 const publishPath = "/api/exchanges/%2F/amq.direct/publish"

@@ -3,6 +3,7 @@ package management
 import (
 	"encoding/base64"
 	"net/http"
+	"slices"
 	"strings"
 
 	"curfew/broker/access"
@@ -39,7 +40,7 @@ type request struct {
 
 // table returns the routes in the form that rest serves.
 func (a *API) table() (table []rest.Route) {
-	for _, one := range routes() {
+	for _, one := range slices.Concat(nodeRoutes, healthRoutes, connectionRoutes, exchangeRoutes, queueRoutes, bindingRoutes, userRoutes, policyRoutes) {
 		served := rest.Route{
 			Method: one.method, Path: one.path, Op: one.op, Need: one.need, Body: one.body, Weight: one.weight, Doc: one.doc,
 			Handle: func(r *rest.Request) error {
@@ -58,7 +59,7 @@ func (a *API) table() (table []rest.Route) {
 		}
 		table = append(table, served)
 	}
-	return append(append(table, rest.Derived(operate.Those(func(op *operate.Op) bool { return !op.OfNode }))...), letterRoutes()...)
+	return append(append(table, rest.Derived(operate.Those(func(op *operate.Op) bool { return !op.OfNode }))...), letterRoutes...)
 }
 
 // object is a JSON object.
@@ -66,14 +67,6 @@ type object = rest.Object
 
 // Routes returns the routes of the API, in the order of its table, for documentation: they cannot be served.
 func Routes() []rest.Route { return (*API)(nil).table() }
-
-// routes returns the routes of this package.
-func routes() (table []route) {
-	for _, part := range [][]route{nodeRoutes, healthRoutes, connectionRoutes, exchangeRoutes, queueRoutes, bindingRoutes, userRoutes, policyRoutes} {
-		table = append(table, part...)
-	}
-	return table
-}
 
 var nodeRoutes = []route{
 	{method: get, path: "/api/overview", need: management, handle: overview},
@@ -98,8 +91,8 @@ var nodeRoutes = []route{
 	{method: get, path: "/api/vhosts", need: management, handle: listVHosts},
 	{method: get, path: "/api/vhosts/{vhost}", need: management, handle: getVHost},
 	{method: post, path: "/api/vhosts/{vhost}/start/{node}", need: administrator, handle: done}, // it runs
-	{method: post, path: "/api/vhosts/{vhost}/deletion/protection", op: admin.ChangeVHost.Name, handle: protectVHost(true)},
-	{method: remove, path: "/api/vhosts/{vhost}/deletion/protection", op: admin.ChangeVHost.Name, handle: protectVHost(false)},
+	{method: post, path: "/api/vhosts/{vhost}/deletion/protection", op: admin.ChangeVHost.Name, handle: protectVHost},
+	{method: remove, path: "/api/vhosts/{vhost}/deletion/protection", op: admin.ChangeVHost.Name, handle: protectVHost},
 }
 
 var healthRoutes = []route{
@@ -127,15 +120,10 @@ var healthRoutes = []route{
 var connectionRoutes = []route{
 	{method: get, path: "/api/connections", op: operate.ListConnections, handle: listConnections},
 	{method: get, path: "/api/connections/{connection}", op: operate.ListConnections, handle: getConnection},
-	{method: remove, path: "/api/connections/{connection}", op: admin.CloseConnection.Name, handle: func(r *request) error {
-		_, err := admin.CloseConnection.Do(r.HTTP.Context(), r.Operations.Access, r.Actor, admin.Closing{Name: r.Param("connection"), Reason: reasonGiven(r)})
-		return r.Done(err)
-	}},
+	{method: remove, path: "/api/connections/{connection}", op: admin.CloseConnection.Name, handle: closeConnections},
 	{method: get, path: "/api/connections/{connection}/channels", op: operate.ListConnections, handle: connectionChannels},
 	{method: get, path: "/api/connections/username/{user}", op: operate.ListConnections, handle: listConnections},
-	{method: remove, path: "/api/connections/username/{user}", op: operate.CloseConnections, handle: func(r *request) error {
-		return r.Done(r.Operations.CloseConnectionsOf(r.HTTP.Context(), r.Actor, r.Param("user"), reasonGiven(r)))
-	}},
+	{method: remove, path: "/api/connections/username/{user}", op: operate.CloseConnections, handle: closeConnections},
 	{method: get, path: "/api/vhosts/{vhost}/connections", op: operate.ListConnections, handle: listConnections},
 	{method: get, path: "/api/channels", op: operate.ListConnections, handle: listChannels},
 	{method: get, path: "/api/channels/{channel}", op: operate.ListConnections, handle: getChannel},
@@ -193,6 +181,6 @@ var policyRoutes = []route{
 	{method: post, path: "/api/definitions", op: operate.ImportDefinitions, handle: importDefinitions, body: maxDefinitions},
 	{method: get, path: "/api/all-configuration", op: operate.ExportDefinitions, handle: exportDefinitions}, // the old name
 	{method: post, path: "/api/all-configuration", op: operate.ImportDefinitions, handle: importDefinitions, body: maxDefinitions},
-	{method: get, path: "/api/definitions/{vhost}", op: operate.ExportVHostDefinitions, handle: exportVHost},
-	{method: post, path: "/api/definitions/{vhost}", op: operate.ImportDefinitions, handle: importVHost, body: maxDefinitions},
+	{method: get, path: "/api/definitions/{vhost}", op: operate.ExportVHostDefinitions, handle: exportDefinitions},
+	{method: post, path: "/api/definitions/{vhost}", op: operate.ImportDefinitions, handle: importDefinitions, body: maxDefinitions},
 }

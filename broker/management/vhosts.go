@@ -71,10 +71,9 @@ func getVHost(r *request) error {
 	return r.One(vhostObject(r, vh, trafficOf(r.api.Server.List())))
 }
 
-// protectVHost protects the virtual host from deletion, or lifts that protection.
-func protectVHost(protected bool) func(*request) error {
-	return func(r *request) error {
-		_, err := admin.ChangeVHost.Do(r.HTTP.Context(), r.Operations.Access, r.Actor, admin.VHostChange{VHost: r.Param("vhost"), Protected: &protected})
-		return r.Done(err)
-	}
+// protectVHost protects the virtual host from deletion, or with DELETE lifts that protection.
+func protectVHost(r *request) error {
+	protected := r.HTTP.Method == post
+	_, err := admin.ChangeVHost.Do(r.HTTP.Context(), r.Operations.Access, r.Actor, admin.VHostChange{VHost: r.Param("vhost"), Protected: &protected})
+	return r.Done(err)
 }

@@ -24,9 +24,6 @@ type Actor struct {
 	Face Face
 }
 
-// ActorOf returns the actor for a user and a face.
-func ActorOf(u *access.User, by Face) Actor { return Actor{u.Name, u.Tags, by} }
-
 // AddressOf returns the address of a request's client. One that cannot be read does not count as this machine's.
 func AddressOf(remote string) netip.Addr {
 	at, err := netip.ParseAddrPort(remote)

@@ -62,8 +62,8 @@ func (t *attempts) end(user string, m *minute) {
 	}
 }
 
-// endAll ends the minutes of all users.
-func (t *attempts) endAll() {
+// Close records how many attempts of the last minute were not recorded one by one. It is called when nobody can ask for a change any longer.
+func (t *attempts) Close() {
 	t.mu.Lock()
 	of := maps.Clone(t.of)
 	t.mu.Unlock()

@@ -10,16 +10,11 @@ import (
 )
 
 // ListConnections lists the open AMQP connections that the actor may see: the user's own, or all for those who monitor.
-func (o *Operations) ListConnections(_ context.Context, a Actor) ([]server.ConnectionInfo, error) {
+func (o *Access) ListConnections(_ context.Context, a Actor) ([]server.ConnectionInfo, error) {
 	if err := o.permit(&a, ListConnections, ""); err != nil {
 		return nil, err
 	}
-	return ConnectionsOf(o.Access, a), nil
-}
-
-// ConnectionsOf are the open connections that the actor may see.
-func ConnectionsOf(o *Access, a Actor) []server.ConnectionInfo {
-	return slices.DeleteFunc(o.Server.List(), func(c server.ConnectionInfo) bool { return !a.Has(Monitor) && c.User != a.Name })
+	return slices.DeleteFunc(o.Server.List(), func(c server.ConnectionInfo) bool { return !a.Has(Monitor) && c.User != a.Name }), nil
 }
 
 // ListConsumers lists the consumers in a virtual host, "" for all that the actor may look into, on a queue or on any ("").

@@ -76,43 +76,31 @@ func (o Letters) Group(ctx context.Context, a Actor, r DeadLetters) (list []dead
 // MaxSearchCount is how many dead letters or deadlines one answer has at most.
 const MaxSearchCount = 1000
 
-// SearchRequest says which dead letters to show.
-type SearchRequest struct {
-	DeadLetters
-	After            queue.Seq // continues after this one; 0: from the head, or with Newest from the tail
-	Newest           bool      // the newest first
-	Count, BodyBytes int
-}
-
 // DeadLetter is one as it is in its queue.
 type DeadLetter struct {
 	deadletters.Letter
 	DeadlineMillis int64 // Unix ms by the wall clock; 0 none
 }
 
-// Unacked reports whether a consumer holds the dead letter.
-func (l *DeadLetter) Unacked() bool { return l.State == queue.Unacked }
-
-// Search returns dead letters; next is where to continue, 0 at the end, and at how far the queue was filled. When ctx ends it returns
-// what it has found, with ctx's error.
-func (o Letters) Search(ctx context.Context, a Actor, r SearchRequest) (list []DeadLetter, next queue.Seq, at deadletters.Position, err error) {
-	if r.Count < 1 || r.Count > MaxSearchCount {
-		return nil, 0, at, &OutOfRange{"count", int64(r.Count)}
+// Search returns dead letters that a filter matches; next is where to continue, 0 at the end, and at how far the queue was filled. When ctx ends it
+// returns what it has found, with ctx's error.
+func (o Letters) Search(ctx context.Context, a Actor, in QueueName, f deadletters.Filter, look deadletters.Look) (list []DeadLetter, next queue.Seq, at deadletters.Position, err error) {
+	if look.Count < 1 || look.Count > MaxSearchCount {
+		return nil, 0, at, &OutOfRange{"count", int64(look.Count)}
 	}
-	q, err := o.queue(&a, SearchDeadLetters, r.Queue)
+	q, err := o.queue(&a, SearchDeadLetters, in)
 	if err != nil {
 		return nil, 0, at, err
 	}
-	if at = r.Position; at.IsZero() {
-		at = deadletters.PositionOf(q, o.now())
+	if look.Position.IsZero() {
+		look.Position = deadletters.PositionOf(q, o.now())
 	}
-	found, next, err := deadletters.Search(ctx, q, r.Filter, deadletters.Look{
-		After: r.After, Newest: r.Newest, Count: r.Count, BodyBytes: min(max(r.BodyBytes, 0), maxAnswer/r.Count), Position: at,
-	})
+	look.BodyBytes = min(max(look.BodyBytes, 0), maxAnswer/look.Count)
+	found, next, err := deadletters.Search(ctx, q, f, look)
 	for i := range found {
 		list = append(list, DeadLetter{found[i], o.Broker.UnixMillis(found[i].Deadline)})
 	}
-	return list, next, at, err
+	return list, next, look.Position, err
 }
 
 // DeadLetter returns one message by its number, ready or unacked, with bodyBytes of its body (<0 all). Error: ErrMessageGone among others.

@@ -135,7 +135,7 @@ func fieldsOf(of reflect.Type) (list []Field) {
 		f.Optional = sf.Type.Kind() == reflect.Pointer
 		f.Form = cmp.Or(f.Form, name)
 		f.Label, f.Kind = cmp.Or(f.Label, labelOf(name)), cmp.Or(f.Kind, kindOf(sf.Type))
-		f.Heading, f.Flag = cmp.Or(f.Heading, strings.ToUpper(spaced(name))), cmp.Or(f.Flag, strings.ReplaceAll(strings.TrimPrefix(name, "x-"), "_", "-"))
+		f.Heading, f.Flag = cmp.Or(f.Heading, strings.ToUpper(spaces.Replace(name))), cmp.Or(f.Flag, strings.ReplaceAll(strings.TrimPrefix(name, "x-"), "_", "-"))
 		f.Help = cmp.Or(f.Help, f.Doc)
 		for tag, to := range map[string]*int64{"min": &f.min, "max": &f.Max} {
 			if text := sf.Tag.Get(tag); text != "" {
@@ -151,11 +151,11 @@ func fieldsOf(of reflect.Type) (list []Field) {
 	return list
 }
 
-// spaced is a name with spaces between its words.
-func spaced(name string) string { return strings.NewReplacer("-", " ", "_", " ").Replace(name) }
+// spaces puts spaces between the words of a name.
+var spaces = strings.NewReplacer("-", " ", "_", " ")
 
 func labelOf(name string) string {
-	text := spaced(name)
+	text := spaces.Replace(name)
 	first, size := utf8.DecodeRuneInString(text)
 	return string(unicode.ToUpper(first)) + text[size:]
 }
@@ -208,9 +208,9 @@ func (f *Field) has(row any) bool {
 	return v.IsValid() && !v.IsZero()
 }
 
-// shown are the columns of a face for some rows: without those that are left out where they have nothing.
-func shown(columns []Field, face string, rows []any) (list []Field) {
-	for _, f := range columns {
+// Shown are the columns that a face shows for some rows: without those that are left out where they have nothing.
+func (op *Op) Shown(face string, rows []any) (list []Field) {
+	for _, f := range op.Columns {
 		if f.On(face) && !(f.Omit && !slices.ContainsFunc(rows, f.has)) {
 			list = append(list, f)
 		}
@@ -238,10 +238,10 @@ func Rows(result any) (rows []any) {
 	return rows
 }
 
-// objectOf is a row as a JSON object of a face.
-func objectOf(columns []Field, face string, row any) map[string]any {
+// Object is a row as a JSON object of a face.
+func (op *Op) Object(face string, row any) map[string]any {
 	o := map[string]any{}
-	for _, f := range shown(columns, face, []any{row}) {
+	for _, f := range op.Shown(face, []any{row}) {
 		value := f.Of(row)
 		switch v := reflect.ValueOf(value); {
 		case v.Kind() == reflect.Slice && v.IsNil():

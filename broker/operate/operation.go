@@ -46,10 +46,17 @@ type Op struct {
 	// Page has what the dashboard shows of it.
 	Page Page
 
-	request, result reflect.Type
-	fields, columns []Field
-	do              func(context.Context, *Call, any) (any, error)
-	now             func(*Call, any) (current, version any)
+	// Set by Define. Fields are those of the request, and Columns those of the rows of the result, whose type is Result.
+	Fields, Columns []Field
+	Result          reflect.Type
+	IsList          bool     // the result is a list
+	IsPage          bool     // the result has a list, its field Items, beside other things
+	Words           []string // of the command, without its arguments
+	Each            bool     // the command takes its argument several times, as in "ack <incident>...", and does the operation for each
+
+	request reflect.Type
+	do      func(context.Context, *Call, any) (any, error)
+	now     func(*Call, any) (current, version any)
 }
 
 // Page is where the dashboard has an operation. A list has a table there; any other operation has a form, or asks for confirmation if it is dangerous.
@@ -92,20 +99,20 @@ type Link struct{ Text, To string }
 
 // Effect is a result that says in words what was or would be done.
 type Effect interface {
-	// Words are sentences. harm: some of what is said should not happen unknowingly.
-	Words() (sentences []string, harm bool)
-	// More reports whether more is done with a field that is a choice of its own, such as retroactive.
-	More() bool
+	// Words are sentences. harm: some of what is said should not happen unknowingly. more: more is done with a field that is a choice of its own,
+	// such as retroactive.
+	Words() (sentences []string, harm, more bool)
 }
 
 // Call is one call of an operation whose rule has been checked.
 type Call struct {
 	*Access
 	Actor   Actor
-	VHost   *broker.VHost // that the request names; nil: none
-	Created bool          // set by the operation: something is new
-	Asks    bool          // set by an operation that somebody has to confirm first: it is not recorded
-	At      QueueName     // set by an operation whose request does not name what its record is about
+	VHost   *broker.VHost  // that the request names; nil: none
+	Rights  *broker.Rights // what the actor may do in VHost, as over AMQP
+	Created bool           // set by the operation: something is new
+	Asks    bool           // set by an operation that somebody has to confirm first: it is not recorded
+	At      QueueName      // set by an operation whose request does not name what its record is about
 	more    []zap.Field
 }
 
@@ -139,9 +146,10 @@ type None = struct{}
 // Typed is an operation with the types of its request and result.
 type Typed[Q, R any] struct{ *Op }
 
+// All are the operations that were defined, and Defined has them by name.
 var (
-	registry []*Op
-	byName   = map[Operation]*Op{}
+	All     []*Op
+	Defined = map[Operation]*Op{}
 )
 
 // Groups are the helps of the commands that only have subcommands, by their words.
@@ -153,12 +161,9 @@ func Group(words, short string) string {
 	return words
 }
 
-// All returns all operations that were defined.
-func All() []*Op { return registry }
-
 // Those returns the operations for which is returns true.
 func Those(is func(*Op) bool) (ops []*Op) {
-	for _, op := range registry {
+	for _, op := range All {
 		if is(op) {
 			ops = append(ops, op)
 		}
@@ -166,19 +171,19 @@ func Those(is func(*Op) bool) (ops []*Op) {
 	return ops
 }
 
-// Defined returns an operation by its name; nil: it was not defined.
-func Defined(name Operation) *Op { return byName[name] }
-
 // Define makes an operation that do does, and adds it to all faces. Q is a struct; tags of its fields say what they are (Field), as do those of the
 // rows of a result that is a list or a struct. It is called before faces are made.
 func Define[Q, R any](op Op, do func(context.Context, *Call, Q) (R, error)) Typed[Q, R] {
-	op.request, op.result = reflect.TypeFor[Q](), reflect.TypeFor[R]()
-	op.fields, op.columns = fieldsOf(op.request), fieldsOf(rowTypeOf(op.result))
+	op.request, op.Result = reflect.TypeFor[Q](), reflect.TypeFor[R]()
+	op.Fields, op.Columns = fieldsOf(op.request), fieldsOf(rowTypeOf(op.Result))
+	_, op.IsPage = itemsOf(op.Result)
+	op.IsList, op.Each = op.Result.Kind() == reflect.Slice, strings.HasSuffix(op.Command, "...")
+	op.Words = strings.Fields(op.Command[:strings.IndexAny(op.Command+"<", "<[")])
 	op.do = func(ctx context.Context, c *Call, q any) (any, error) { return do(ctx, c, q.(Q)) }
-	if byName[op.Name] != nil {
+	if Defined[op.Name] != nil {
 		panic("operate: " + string(op.Name) + " is defined twice")
 	}
-	registry, byName[op.Name], rules[op.Name] = append(registry, &op), &op, op.Rule
+	All, Defined[op.Name], Rules[op.Name] = append(All, &op), &op, op.Rule
 	return Typed[Q, R]{&op}
 }
 
@@ -202,30 +207,9 @@ func (t Typed[Q, R]) Do(ctx context.Context, o *Access, a Actor, q Q) (R, error)
 	return r, err
 }
 
-// IsList reports whether the result is a list.
-func (op *Op) IsList() bool { return op.result.Kind() == reflect.Slice }
-
-// IsPage reports whether the result has a list, its field Items, beside other things.
-func (op *Op) IsPage() bool {
-	_, is := itemsOf(op.result)
-	return is
-}
-
-// Fields are those of the request, and Columns those of the rows of the result.
-func (op *Op) Fields() []Field  { return op.fields }
-func (op *Op) Columns() []Field { return op.columns }
-
-// Shown are the columns that a face shows for some rows, and Object is a row as JSON.
-func (op *Op) Shown(face string, rows []any) []Field {
-	return shown(op.columns, face, rows)
-}
-func (op *Op) Object(face string, row any) map[string]any {
-	return objectOf(op.columns, face, row)
-}
-
 // Decode makes a request (decode).
 func (op *Op) Decode(values map[string]any) (any, error) {
-	return decode(op.fields, op.request, values)
+	return decode(op.Fields, op.request, values)
 }
 
 // Checker is a request that says itself what is wrong with it as a whole. Commands ask it before they send it.
@@ -243,14 +227,11 @@ func (op *Op) Check(values map[string]any) error {
 	return err
 }
 
-// Result is the type of the result.
-func (op *Op) Result() reflect.Type { return op.result }
-
 // Field returns a field of the request by its name; nil: there is none.
 func (op *Op) Field(name string) *Field {
-	for i := range op.fields {
-		if op.fields[i].Name == name {
-			return &op.fields[i]
+	for i := range op.Fields {
+		if op.Fields[i].Name == name {
+			return &op.Fields[i]
 		}
 	}
 	return nil
@@ -270,7 +251,11 @@ func (o *Access) enter(a Actor, op *Op, q any) (*Call, error) {
 	c := &Call{Access: o, Actor: a}
 	name := op.text(q, "vhost")
 	if name == "" || o.Broker == nil {
-		return c, o.permit(&a, op.Name, "")
+		err := o.permit(&a, op.Name, "")
+		if err == nil && o.Broker != nil && op.Field("vhost") != nil && !op.Looks && !op.Quiet && !op.AnyVHost {
+			err = ErrNoVHost // a form may leave it out, or a program
+		}
+		return c, err
 	}
 	vh, err := o.vhost(&a, op.Name, name)
 	if errors.Is(err, ErrNoVHost) && op.AnyVHost {
@@ -279,7 +264,7 @@ func (o *Access) enter(a Actor, op *Op, q any) (*Call, error) {
 	if err != nil {
 		return c, err
 	}
-	c.VHost = vh
+	c.VHost, c.Rights = vh, o.Broker.RightsOf(a.Name, name)
 	if queue := op.text(q, "queue"); queue != "" {
 		err = o.MayOn(&a, op.Name, vh, vh.Queues.NameOf(queue))
 	}
@@ -291,7 +276,7 @@ func (o *Access) enter(a Actor, op *Op, q any) (*Call, error) {
 func (o *Access) Do(ctx context.Context, a Actor, op *Op, request any, seen *string) (result any, created bool, err error) {
 	c, err := o.enter(a, op, request)
 	if err == nil {
-		err = check(op.fields, request)
+		err = check(op.Fields, request)
 	}
 	if err == nil && op.now != nil {
 		o.replacing.Lock()
@@ -302,8 +287,8 @@ func (o *Access) Do(ctx context.Context, a Actor, op *Op, request any, seen *str
 		result, err = op.do(ctx, c, request)
 	}
 	if !op.Looks && !op.Quiet && !c.Asks && (!op.tries(request) || Refused(err)) {
-		for i := range op.fields {
-			if f := &op.fields[i]; f.Log != "" && f.Of(request) != nil {
+		for i := range op.Fields {
+			if f := &op.Fields[i]; f.Log != "" && f.Of(request) != nil {
 				c.Log(zap.Any(f.Log, f.Of(request)))
 			}
 		}
@@ -359,14 +344,6 @@ func (e *Stale) Error() string {
 	}
 	return "somebody else has changed this " + e.Noun + " since then"
 }
-
-// Words are the words of the command, without its arguments.
-func (op *Op) Words() []string {
-	return strings.Fields(op.Command[:strings.IndexAny(op.Command+"<", "<[")])
-}
-
-// Each reports whether the command takes its argument several times, as in "ack <incident>...", and does the operation for each.
-func (op *Op) Each() bool { return strings.HasSuffix(op.Command, "...") }
 
 // Arguments are the fields that are arguments of the command, in their order; those after the first needed are optional, as in "list [queue]".
 func (op *Op) Arguments() (names []string, needed int) {

@@ -67,8 +67,7 @@ type Options struct {
 type Operations struct {
 	*Access
 	Topology
-	Letters     Letters
-	Definitions Definitions
+	Letters Letters
 }
 
 // Access checks who may do what, waits for commits and records changes, for all operations.
@@ -92,9 +91,6 @@ type Access struct {
 // Letters are the operations on dead letters and their replays.
 type Letters struct{ *Access }
 
-// Definitions are the operations that export and import them.
-type Definitions struct{ *Access }
-
 // Topology are the operations on virtual hosts, queues, exchanges and bindings, and publishing.
 type Topology struct{ *Access }
 
@@ -116,24 +112,35 @@ func New(o Options) *Operations {
 	shared := &Access{Options: o, started: time.Now(), log: o.Log.Named("operate"), seed: maphash.MakeSeed()}
 	shared.runs.access = shared
 	shared.Rates = &Rates{all: shared.countAll, now: o.Now, courses: map[any]*course{}}
-	return &Operations{shared, Topology{shared}, Letters{shared}, Definitions{shared}}
+	return &Operations{shared, Topology{shared}, Letters{shared}}
 }
 
 // QueueName names a queue. It may be the short name of a sub-queue.
 type QueueName struct{ VHost, Name string }
 
-// Permit checks an operation's role and, in a virtual host ("" none), access to it. Faces call it before they read a long request; each method
-// checks again. A change that is refused is recorded.
-func (o *Access) Permit(a Actor, op Operation, vhost string) error {
-	err := o.permit(&a, op, vhost)
-	if err != nil && !rules[op].Looks {
-		o.Record(a, op, QueueName{VHost: vhost}, err)
+// Permit checks an operation's role and, in the virtual host that is among the names of the request's path, access to it. Faces call it before they
+// read a long request; each method checks again. A change that is refused is recorded with these names, as one that is done is.
+func (o *Access) Permit(a Actor, op Operation, names map[string]string) error {
+	err := o.permit(&a, op, names["vhost"])
+	if err == nil || Rules[op].Looks {
+		return err
 	}
+	var more []zap.Field
+	for name, value := range names {
+		defined, key := Defined[op], name
+		if defined != nil && defined.Field(name) != nil {
+			key = defined.Field(name).Log
+		}
+		if name != "vhost" && name != "queue" && key != "" {
+			more = append(more, zap.String(key, value))
+		}
+	}
+	o.Record(a, op, QueueName{VHost: names["vhost"], Name: names["queue"]}, err, more...)
 	return err
 }
 
 func (o *Access) permit(a *Actor, op Operation, vhost string) error {
-	r, known := rules[op]
+	r, known := Rules[op]
 	if !known {
 		panic("operate: no rule for " + string(op))
 	}
@@ -146,7 +153,7 @@ func (o *Access) Enter(a Actor, role Role, vhost string, looks bool) error {
 	if err := a.Require(role); err != nil {
 		return err
 	}
-	if vhost == "" || role == Administrator {
+	if vhost == "" || role == Administrator || o.Broker == nil {
 		return nil
 	}
 	if _, ok := o.Broker.VHost(vhost); !ok {
@@ -166,6 +173,15 @@ func (o *Access) VHosts(a Actor) (list []*broker.VHost) {
 		}
 	}
 	return list
+}
+
+// Nowhere says to a user who may look into no virtual host why every list is empty, and what to do about it; "" to all others. Every answer of the API
+// has it, and so have commands and pages.
+func (o *Access) Nowhere(a Actor) string {
+	if o.Broker == nil || len(o.VHosts(a)) > 0 {
+		return ""
+	}
+	return "you have no permission in any virtual host; an administrator gives it with: curfew user permissions set " + deadline.Shell(a.Name) + " '.*' '.*' '.*'"
 }
 
 // VHostNames returns the names of VHosts.
@@ -220,7 +236,7 @@ func (o *Access) incarnation(a *Actor, op Operation, at QueueName, id uint64) (q
 
 // MayOn checks the permissions on a queue that an operation requires.
 func (o *Access) MayOn(a *Actor, op Operation, vh *broker.VHost, name string) error {
-	r, rights := rules[op], o.Broker.RightsOf(a.Name, vh.Name())
+	r, rights := Rules[op], o.Broker.RightsOf(a.Name, vh.Name())
 	if r.Read == Always || r.Read == UnlessMonitor && !a.Has(Monitor) {
 		if err := rights.Queue(access.Read, name); err != nil {
 			return err
@@ -302,13 +318,8 @@ func ExchangeNamed(path string) string {
 func (o Topology) DeleteQueue(_ context.Context, a Actor, at QueueName, d broker.QueueDeletion) (messages int, err error) {
 	q, vh, err := o.incarnation(&a, DeleteQueue, at, d.QueueID)
 	if err == nil {
-		messages, err = o.rights(&a, vh).DeleteQueue(vh, Nobody{}, q.Name(), d)
+		messages, err = o.Broker.RightsOf(a.Name, vh.Name()).DeleteQueue(vh, Nobody{}, q.Name(), d)
 	}
 	o.Record(a, DeleteQueue, at, err, zap.Int("messages", messages))
 	return messages, err
-}
-
-// rights are what the actor may do in a virtual host, as over AMQP.
-func (o *Access) rights(a *Actor, vh *broker.VHost) *broker.Rights {
-	return o.Broker.RightsOf(a.Name, vh.Name())
 }

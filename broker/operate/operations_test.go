@@ -97,7 +97,7 @@ func (s *site) user(name, tag string, vhosts ...string) operate.Actor {
 	for _, vhost := range vhosts {
 		require.NoError(s.t, s.b.Accounts.SetPermission(access.Permission{User: name, VHost: vhost, Write: ".*", Read: ".*"}))
 	}
-	return operate.ActorOf(&u, operate.API)
+	return operate.Actor{Name: u.Name, Tags: u.Tags, Face: operate.API}
 }
 
 var dlq = operate.QueueName{VHost: "/", Name: "dlq"}
@@ -164,7 +164,7 @@ func TestChangesAreRecorded(t *testing.T) {
 	require.True(t, operate.Refused(err))
 	_, err = operate.PurgeQueue.Do(t.Context(), s.Access, user, operate.PurgeRequest{VHost: "/", Queue: "none"})
 	require.True(t, operate.Gone(err))
-	require.Error(t, s.Permit(other, messages.CancelDelayed.Name, "/"), "refused before it is read")
+	require.Error(t, s.Permit(other, messages.CancelDelayed.Name, map[string]string{"vhost": "/", "id": "3-17-1893456000000000000"}), "refused before it is read")
 
 	var results []string
 	for _, e := range s.records.All() {
@@ -180,6 +180,8 @@ func TestChangesAreRecorded(t *testing.T) {
 	require.Len(t, s.changed(), len(results), "whoever asked for them is told the same")
 	require.Equal(t, operate.Change{Operation: operate.PurgeDeadLetters.Name, By: user, At: dlq, Result: "done", Detail: "messages 3", Values: map[string]any{"messages": int64(3)}}, s.changed()[0])
 	require.Contains(t, s.changed()[1].Detail, operate.ErrNoEntry.Error())
+	require.Equal(t, map[string]any{"id": "3-17-1893456000000000000"}, s.changed()[3].Values, "a refusal names what it was about")
+	require.Equal(t, "/", s.changed()[3].At.VHost)
 	count, err := testutil.GatherAndCount(s.metrics, "curfew_operations_total")
 	require.NoError(t, err)
 	require.Equal(t, 4, count)
@@ -283,7 +285,7 @@ func TestTimesAreTheWallClocks(t *testing.T) {
 	m, err := s.Look(t.Context(), guest, at, 1, 0)
 	require.NoError(t, err)
 	require.Equal(t, hour, m.DeadlineMillis)
-	letters, _, _, err := s.Letters.Search(t.Context(), guest, operate.SearchRequest{DeadLetters: operate.DeadLetters{Queue: at}, Count: 10})
+	letters, _, _, err := s.Letters.Search(t.Context(), guest, at, "", deadletters.Look{Count: 10})
 	require.NoError(t, err)
 	require.Equal(t, hour, letters[0].DeadlineMillis)
 	done, err := messages.ChangeDeadline.Do(t.Context(), s.Access, guest, messages.DeadlineChange{VHost: "/", Queue: "q", Seq: 1, Was: &hour, At: hour + 60_000})

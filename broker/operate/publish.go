@@ -10,16 +10,11 @@ import (
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/amqp"
+	"curfew/broker/deadletters"
 )
 
 // ErrQueueFull: a queue is full and refuses what is published (x-overflow).
 var ErrQueueFull = errors.New("a queue is full and refuses the message")
-
-// Blocked says why publishers have to wait.
-type Blocked struct{ Reason string }
-
-// Error implements error.
-func (e *Blocked) Error() string { return "publishers are blocked: " + e.Reason }
 
 // maxShortText is the longest name or text in AMQP, in octets.
 const maxShortText = 255
@@ -32,11 +27,11 @@ type Publication struct {
 	Body       []byte
 }
 
-// MayPublish checks the permissions for Publish, for faces that read a long message after it. Errors: those of basic.publish, or *Blocked.
+// MayPublish checks the permissions for Publish, for faces that read a long message after it. Errors: those of basic.publish, or deadletters.ErrBlocked.
 func (o Topology) MayPublish(_ context.Context, a Actor, to ExchangeName) error {
 	vh, err := o.vhost(&a, Publish, to.VHost)
 	if err == nil {
-		err = o.rights(&a, vh).Exchange(access.Write, to.Name)
+		err = o.Broker.RightsOf(a.Name, vh.Name()).Exchange(access.Write, to.Name)
 	}
 	if err == nil {
 		_, err = vh.Exchanges.Get(to.Name)
@@ -49,13 +44,13 @@ func (o Topology) MayPublish(_ context.Context, a Actor, to ExchangeName) error 
 
 func (o *Access) blocked() error {
 	if why, _ := o.Broker.Alarm.Reason(); why != "" {
-		return &Blocked{why}
+		return fmt.Errorf("%w: %s", deadletters.ErrBlocked, why)
 	}
 	return nil
 }
 
 // Publish publishes one message, and waits until it is as durable as a confirm promises. routed is false if no queue took it. Errors: *Invalid,
-// *Blocked, ErrQueueFull, or the broker's.
+// deadletters.ErrBlocked, ErrQueueFull, or the broker's.
 func (o Topology) Publish(ctx context.Context, a Actor, m *Publication) (routed bool, err error) {
 	routed, err = o.publish(ctx, &a, m)
 	o.Record(a, Publish, QueueName{VHost: m.Exchange.VHost}, err,
@@ -74,7 +69,7 @@ func (o Topology) publish(ctx context.Context, a *Actor, m *Publication) (routed
 	if err != nil {
 		return false, err
 	}
-	if routed, err = enter(ctx, o.rights(a, vh), vh, &broker.Publication{
+	if routed, err = enter(ctx, o.Broker.RightsOf(a.Name, vh.Name()), vh, &broker.Publication{
 		Exchange: []byte(m.Exchange.Name), RoutingKey: []byte(m.RoutingKey), Properties: m.Properties.Append(nil), Body: m.Body,
 	}); err != nil {
 		return false, err
@@ -109,7 +104,7 @@ func (o Topology) TryMessage(ctx context.Context, a Actor, vhost string) (arrive
 	if err != nil {
 		return false, err
 	}
-	q, err := o.rights(&a, vh).DeclareQueue(vh, Nobody{}, alivenessQueue, broker.QueueDeclare{})
+	q, err := o.Broker.RightsOf(a.Name, vh.Name()).DeclareQueue(vh, Nobody{}, alivenessQueue, broker.QueueDeclare{})
 	if err == nil {
 		_, err = o.publish(ctx, &a, &Publication{Exchange: ExchangeName{VHost: vhost}, RoutingKey: alivenessQueue, Body: []byte("test_message")})
 	}

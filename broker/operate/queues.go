@@ -156,11 +156,11 @@ type Message struct {
 	QueueID        uint64          // the incarnation of its queue
 }
 
-// Waiting is the state of a message that waits for another try.
-const Waiting = queue.Waiting
-
-// Unacked reports whether a consumer holds the message.
-func (m *Message) Unacked() bool { return m.State == queue.Unacked }
+// The states of a message that a consumer holds, and of one that waits for another try.
+const (
+	Unacked = queue.Unacked
+	Waiting = queue.Waiting
+)
 
 func (o *Access) Message(q *broker.Queue, x *broker.Browsed) Message {
 	m := Message{Browsed: *x, DeadlineMillis: o.Broker.UnixMillis(x.Deadline), QueueID: q.ID()}

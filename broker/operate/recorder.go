@@ -25,10 +25,10 @@ type RecorderOptions struct {
 
 // Recorder records what users change: in the log, in curfew_operations_total, and by Changed. Safe for concurrent use.
 type Recorder struct {
-	log      *zap.Logger
-	changed  func(Change)
-	counter  *prometheus.CounterVec
-	attempts attempts
+	log     *zap.Logger
+	changed func(Change)
+	counter *prometheus.CounterVec
+	attempts
 }
 
 // NewRecorder makes a recorder. It panics if the metric is registered already.
@@ -65,7 +65,7 @@ func (r *Recorder) Record(a Actor, op Operation, at QueueName, err error, more .
 	}
 	r.counter.WithLabelValues(string(op), result).Inc()
 	sum := func(n int) { r.write(a, ManyAttempts, QueueName{}, "refused", nil, zap.Int("attempts", n)) }
-	if err == nil || r.attempts.admit(a.Name, sum) {
+	if err == nil || r.admit(a.Name, sum) {
 		r.write(a, op, at, result, err, more...)
 	}
 }
@@ -100,6 +100,3 @@ func words(values map[string]any, err error) string {
 	}
 	return strings.Join(parts, ", ")
 }
-
-// Close records how many attempts of the last minute were not recorded one by one. It is called when nobody can ask for a change any longer.
-func (r *Recorder) Close() { r.attempts.endAll() }

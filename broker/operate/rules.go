@@ -1,7 +1,14 @@
 package operate
 
+import "strings"
+
 // Operation names an operation in records.
 type Operation string
+
+var operationWords = strings.NewReplacer("_", " ", "vhost", "virtual host", "rabbitmq", "RabbitMQ")
+
+// Words says the operation to people: set_policy is "set policy".
+func (op Operation) Words() string { return operationWords.Replace(string(op)) }
 
 // The operations.
 const (
@@ -43,8 +50,8 @@ type Rule struct {
 	Write need // of the queue; publishing requires the same permissions as over AMQP
 }
 
-// rules has the rule of each operation.
-var rules = map[Operation]Rule{
+// Rules has the rule of each operation.
+var Rules = map[Operation]Rule{
 	ListQueues:             {Role: Management, Looks: true},
 	Peek:                   {Role: Management, Read: Always},
 	Get:                    {Role: Management, Read: Always},
@@ -63,6 +70,3 @@ var rules = map[Operation]Rule{
 	LookAround:             {Role: Monitor, Looks: true},
 	ChangeAlerts:           {Role: Administrator},
 }
-
-// RoleOf returns the role that an operation requires.
-func RoleOf(op Operation) Role { return rules[op].Role }

@@ -3,7 +3,6 @@ package operate
 import (
 	"fmt"
 
-	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/policy"
 	"curfew/broker/server"
@@ -67,6 +66,3 @@ type (
 	Table      = amqp.Table
 	Properties = amqp.Properties
 )
-
-// ParseProperties reads the properties of a message that an operation returned.
-func ParseProperties(b []byte) (Properties, error) { return broker.ParseStored(b) }

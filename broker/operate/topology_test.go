@@ -55,6 +55,18 @@ func TestPublishNeedsWhatItNeedsOverAMQP(t *testing.T) {
 	require.True(t, operate.Gone(err))
 }
 
+// TestAChangeNeedsAVirtualHost: a form may have been sent without it.
+func TestAChangeNeedsAVirtualHost(t *testing.T) {
+	s := newSite(t)
+	root := s.user("root", access.Administrator, "/")
+	_, err := admin.DeclareQueue.Do(t.Context(), s.Access, root, admin.NewQueue{Queue: "new"})
+	require.ErrorIs(t, err, operate.ErrNoVHost)
+	_, err = admin.SetVHostLimit.Do(t.Context(), s.Access, root, admin.VHostLimit{Limit: access.MaxQueues, Value: 1})
+	require.ErrorIs(t, err, operate.ErrNoVHost)
+	_, err = admin.ListExchanges.Do(t.Context(), s.Access, root, admin.ExchangeFilter{})
+	require.NoError(t, err, "a list is of all")
+}
+
 // TestPurgeDeletesWhatSomebodySaw: what arrives after somebody saw the number stays, and the number is good.
 func TestPurgeDeletesWhatSomebodySaw(t *testing.T) {
 	s := newSite(t)
@@ -208,7 +220,7 @@ func TestMessagesAreViewedWithoutTheLock(t *testing.T) {
 			case <-time.After(10 * time.Second):
 				t.Error("the queue's lock is held")
 			}
-			p, err := operate.ParseProperties(d.Message.Properties)
+			p, err := broker.ParseStored(d.Message.Properties)
 			require.NoError(t, err)
 			shown = append(shown, string(d.Message.Body), p.Type)
 		}), how)

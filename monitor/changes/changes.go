@@ -45,7 +45,7 @@ func Do[Q, R any](ctx context.Context, c *Changes, by operate.Actor, op operate.
 
 // define defines an operation on a node, for administrators. Errors of the incidents become those of operations; incident.ErrNotSaved stays.
 func define[Q, R any](op operate.Op, do func(context.Context, *Options, *operate.Call, Q) (R, error)) operate.Typed[Q, R] {
-	op.Rule, op.OfNode = operate.Rule{Role: operate.RoleOf(operate.ChangeAlerts)}, true
+	op.Rule, op.OfNode = operate.Rule{Role: operate.Rules[operate.ChangeAlerts].Role}, true
 	return operate.Define(op, func(ctx context.Context, c *operate.Call, q Q) (r R, err error) {
 		changes, is := c.Node.(*Changes)
 		if !is {

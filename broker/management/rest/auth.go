@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/go-chi/chi/v5"
+
 	"curfew/broker/operate"
 )
 
@@ -29,18 +31,23 @@ func (r *Request) authenticate() error {
 	if err != nil {
 		return &Problem{http.StatusUnauthorized, "not_authorized", "Not_Authorized"}
 	}
-	r.Actor = operate.ActorOf(&u, operate.API)
+	r.Actor = operate.Actor{Name: u.Name, Tags: u.Tags, Face: operate.API}
 	return nil
 }
 
 // permit checks what the route requires: a role, and access to the virtual host in the path.
 func (r *Request) permit(one *Route) error {
-	vhost := r.Param("vhost")
 	var err error
 	if one.Op != "" {
-		err = r.server.Operations.Permit(r.Actor, one.Op, vhost)
+		names := map[string]string{}
+		if at := chi.RouteContext(r.HTTP.Context()); at != nil { // nil: behind Guard
+			for _, name := range at.URLParams.Keys {
+				names[name] = r.Param(name)
+			}
+		}
+		err = r.Operations.Permit(r.Actor, one.Op, names)
 	} else {
-		err = r.server.Operations.Enter(r.Actor, one.Need, vhost, one.Method == http.MethodGet)
+		err = r.Operations.Enter(r.Actor, one.Need, r.Param("vhost"), one.Method == http.MethodGet)
 	}
 	if errors.Is(err, operate.ErrNoVHost) && one.Method == http.MethodPut {
 		return ErrNoVHost

@@ -48,7 +48,11 @@ func WithoutBroker(o *operate.Operations, table []Route) http.Handler {
 			req := &Request{HTTP: r, W: w, Actor: operate.ActorFrom(r.Context()), Operations: o, server: s, pattern: one.Path}
 			req.Account = unlimited.Open(req.Actor.Name, func(error) {})
 			defer req.Account.Close()
-			if err := one.Handle(req); err != nil {
+			err := req.permit(&one)
+			if err == nil {
+				err = one.Handle(req)
+			}
+			if err != nil {
 				answerError(w, err)
 			}
 		})
@@ -110,7 +114,7 @@ func (r *Request) values(op *operate.Op, method string, isOwn bool) (values Fiel
 		}
 	}
 	query := r.HTTP.URL.Query()
-	for _, f := range op.Fields() {
+	for _, f := range op.Fields {
 		switch {
 		case f.Own && !isOwn:
 			values[f.Name] = "" // not the default
@@ -123,20 +127,17 @@ func (r *Request) values(op *operate.Op, method string, isOwn bool) (values Fiel
 				values[f.Name] = query.Get(f.Name)
 			}
 		}
-		if r.named(f.Name) {
+		if strings.Contains(r.pattern, "{"+f.Name+"}") {
 			values[f.Name] = r.Param(f.Name)
 		}
 	}
 	return values, nil
 }
 
-// named reports whether the path has a part with a name.
-func (r *Request) named(name string) bool { return strings.Contains(r.pattern, "{"+name+"}") }
-
 // needed are the keys that the body has to have.
 func (r *Request) needed(op *operate.Op) (keys []string) {
-	for _, f := range op.Fields() {
-		if f.Key && !r.named(f.Name) {
+	for _, f := range op.Fields {
+		if f.Key && !strings.Contains(r.pattern, "{"+f.Name+"}") {
 			keys = append(keys, f.Name)
 		}
 	}
@@ -152,14 +153,14 @@ func (r *Request) derived(op *operate.Op, result any, created, one, isOwn bool) 
 		return nil
 	}
 	switch {
-	case op.IsList() && one:
+	case op.IsList && one:
 		if len(rows) == 0 {
 			return ErrNotFound
 		}
 		return r.One(object(op, rows[0]))
-	case op.IsList():
+	case op.IsList:
 		return r.Rows(len(rows), func(i int) Object { return object(op, rows[i]) })
-	case op.IsPage():
+	case op.IsPage:
 		return r.Answer(result)
 	case op.Makes:
 		AnswerJSON(r.W, http.StatusCreated, object(op, result))
@@ -185,9 +186,9 @@ func object(op *operate.Op, row any) Object {
 
 // docOf is what the API's document says about an operation.
 func docOf(op *operate.Op, route *Route) Doc {
-	d := Doc{ID: idOf(op.Name), Summary: op.Title, Text: op.Text, Rows: op.IsList() && route.Path != pathOf(op.One), Created: op.Makes}
+	d := Doc{ID: idOf(op.Name), Summary: op.Title, Text: op.Text, Rows: op.IsList && op.One != route.Method+" "+route.Path, Created: op.Makes}
 	var body []reflect.StructField
-	for _, f := range op.Fields() {
+	for _, f := range op.Fields {
 		if strings.Contains(route.Path, "{"+f.Name+"}") || !f.On("api") {
 			continue
 		}
@@ -202,7 +203,7 @@ func docOf(op *operate.Op, route *Route) Doc {
 	if body != nil {
 		d.Body = reflect.New(reflect.StructOf(body)).Elem().Interface()
 	}
-	result := op.Result()
+	result := op.Result
 	if d.Empty = result.Kind() == reflect.Pointer; d.Empty {
 		result = result.Elem()
 	}
@@ -212,19 +213,13 @@ func docOf(op *operate.Op, route *Route) Doc {
 	case op.Long:
 		d.Accepted = operate.Run{}
 	}
-	if op.IsList() && !d.Rows {
+	if op.IsList && !d.Rows {
 		result = result.Elem()
 	}
 	if result.Kind() != reflect.Struct || result.NumField() > 0 {
 		d.Answer = reflect.New(result).Elem().Interface()
 	}
 	return d
-}
-
-// pathOf is the path of a route.
-func pathOf(route string) string {
-	_, path, _ := strings.Cut(route, " ")
-	return path
 }
 
 // idOf is a name for generated clients: "set_user_tags" becomes "setUserTags".

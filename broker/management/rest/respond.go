@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"curfew/broker"
@@ -25,9 +26,6 @@ type Problem struct {
 	Kind   string // the field error
 	Reason any    // a text, or a list as RabbitMQ has it
 }
-
-// NewProblem is an answer with a status, a kind and a reason.
-func NewProblem(status int, kind string, reason any) *Problem { return &Problem{status, kind, reason} }
 
 // Error implements error.
 func (p *Problem) Error() string {
@@ -50,11 +48,6 @@ var (
 // Bad returns 400 with a reason.
 func Bad(reason any) error { return &Problem{http.StatusBadRequest, "bad_request", reason} }
 
-// unauthorised returns 401 with a reason.
-func unauthorised(reason string) *Problem {
-	return &Problem{http.StatusUnauthorized, "not_authorised", reason}
-}
-
 // AsProblem turns an error of the broker into RabbitMQ's answer.
 func AsProblem(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
@@ -63,32 +56,82 @@ func AsProblem(err error) *Problem {
 	if e, ok := errors.AsType[*amqp.Exception](err); ok {
 		return exceptionProblem(e)
 	}
-	if e, ok := errors.AsType[*policy.Invalid](err); ok {
-		return &Problem{http.StatusBadRequest, "bad_request", Escape(e.Error())}
-	}
-	if e, ok := errors.AsType[policy.MissingKeys](err); ok {
-		return &Problem{http.StatusBadRequest, "bad_request", Escape(e.Error())}
-	}
 	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &Problem{http.StatusRequestEntityTooLarge, "payload_too_large", fmt.Sprintf("the body is longer than %d bytes", e.Limit)}
 	}
 	if e, ok := errors.AsType[*memory.Exceeded](err); ok {
 		return &Problem{http.StatusServiceUnavailable, "service_unavailable", e.Error() + "; try again"}
 	}
-	if p := operationProblem(err); p != nil {
-		return p
+	if e, ok := errors.AsType[*operate.MissingRole](err); ok {
+		return &Problem{http.StatusUnauthorized, "not_authorised", refusals[e.Role]}
 	}
-	switch {
-	case errors.Is(err, broker.ErrNoUser), errors.Is(err, broker.ErrNoVHost):
-		return &Problem{http.StatusBadRequest, "bad_request", "vhost_or_user_not_found"}
-	case errors.Is(err, access.ErrInvalid):
-		return &Problem{http.StatusBadRequest, "bad_request", err.Error()}
-	case errors.Is(err, broker.ErrPolicyParameter):
-		return &Problem{http.StatusBadRequest, "bad_request", Escape(err.Error())}
-	case errors.Is(err, broker.ErrFull):
-		return &Problem{http.StatusServiceUnavailable, "service_unavailable", "no room for persistent messages; consume messages or make room"}
+	if e, ok := errors.AsType[*operate.OutOfRange](err); ok {
+		return &Problem{http.StatusBadRequest, "bad_request", []any{"out_of_range", e.Field, e.Value}}
+	}
+	if e, ok := errors.AsType[*operate.Wrong](err); ok && e.Text == "" {
+		return &Problem{http.StatusBadRequest, "bad_request", append([]any{e.Code}, e.About...)}
+	}
+	for i := range problems {
+		one := &problems[i]
+		text, is := one.is(err)
+		switch {
+		case !is:
+		case one.reason != "":
+			return &Problem{one.status, one.kind, one.reason}
+		case one.escaped:
+			return &Problem{one.status, one.kind, escapes.Replace(text)}
+		default:
+			return &Problem{one.status, one.kind, text}
+		}
 	}
 	return &Problem{http.StatusInternalServerError, "internal_error", err.Error()}
+}
+
+// problems are the answers for errors, the first that matches counts. Without a reason it is the text of the error.
+var problems = []struct {
+	is      func(error) (text string, is bool)
+	status  int
+	kind    string
+	reason  string
+	escaped bool
+}{
+	{is: as[*policy.Invalid], status: http.StatusBadRequest, kind: "bad_request", escaped: true},
+	{is: as[policy.MissingKeys], status: http.StatusBadRequest, kind: "bad_request", escaped: true},
+	{is: as[*operate.Wrong], status: http.StatusBadRequest, kind: "bad_request"},
+	{is: as[*operate.Stale], status: http.StatusConflict, kind: "conflict"},
+	{is: as[*operate.Protected], status: http.StatusPreconditionFailed, kind: "precondition_failed"},
+	{is: as[*operate.Invalid], status: http.StatusBadRequest, kind: "bad_request"},
+	{is: as[*deadletters.FilterError], status: http.StatusBadRequest, kind: "bad_request"},
+	{is: as[*operate.Missing], status: http.StatusNotFound, kind: "not_found"},
+	{is: as[*operate.Unavailable], status: http.StatusServiceUnavailable, kind: "service_unavailable"},
+	{is: as[*deadletters.Unconfirmed], status: http.StatusConflict, kind: "unconfirmed"},
+	{is: oneOf(operate.ErrTooManyRuns, operate.ErrNoAnswer, deadletters.ErrBlocked), status: http.StatusServiceUnavailable, kind: "service_unavailable"},
+	{is: as[*deadletters.ImportError], status: http.StatusBadRequest, kind: "bad_request"},
+	{is: oneOf(operate.ErrQueueFull, deadletters.ErrRequest, deadletters.ErrDraft, access.ErrInvalid), status: http.StatusBadRequest, kind: "bad_request"},
+	{is: oneOf(operate.ErrNoVHost, operate.ErrNotFound), status: ErrNotFound.Status, kind: ErrNotFound.Kind, reason: "Not Found"},
+	{is: oneOf(operate.ErrNoEntry), status: http.StatusUnauthorized, kind: "not_authorised", reason: "User not authorised to access virtual host"},
+	{is: oneOf(operate.ErrNotYours), status: http.StatusUnauthorized, kind: "not_authorised", reason: "User not authorised to access object"},
+	{is: oneOf(operate.ErrMessageGone, operate.ErrNotWaiting, operate.ErrNoLock), status: http.StatusNotFound, kind: "not_found"},
+	{is: oneOf(operate.ErrNotManual, operate.ErrTooLate, operate.ErrChanged, deadletters.ErrRedeclared, deadletters.ErrRunning, deadletters.ErrOwner), status: http.StatusConflict, kind: "conflict"},
+	{is: oneOf(broker.ErrNoUser, broker.ErrNoVHost), status: http.StatusBadRequest, kind: "bad_request", reason: "vhost_or_user_not_found"},
+	{is: oneOf(broker.ErrPolicyParameter), status: http.StatusBadRequest, kind: "bad_request", escaped: true},
+	{is: oneOf(broker.ErrFull), status: http.StatusServiceUnavailable, kind: "service_unavailable", reason: "no room for persistent messages; consume messages or make room"},
+}
+
+// as finds an error of a type in another, and its text.
+func as[E error](err error) (text string, is bool) {
+	e, is := errors.AsType[E](err)
+	if is {
+		text = e.Error()
+	}
+	return text, is
+}
+
+// oneOf finds one of some errors in another, whose text counts.
+func oneOf(list ...error) func(error) (text string, is bool) {
+	return func(err error) (string, bool) {
+		return err.Error(), slices.ContainsFunc(list, func(one error) bool { return errors.Is(err, one) })
+	}
 }
 
 // problemObject is the status and the body of the answer to a request that failed.
@@ -104,79 +147,12 @@ func problemObject(err error) (status int, body Object) {
 	return p.Status, body
 }
 
-// operationProblem turns an error of an operation into RabbitMQ's answer; nil for other errors.
-func operationProblem(err error) *Problem {
-	if e, ok := errors.AsType[*operate.MissingRole](err); ok {
-		return unauthorised(refusals[e.Role])
-	}
-	if e, ok := errors.AsType[*operate.OutOfRange](err); ok {
-		return &Problem{http.StatusBadRequest, "bad_request", []any{"out_of_range", e.Field, e.Value}}
-	}
-	if e, ok := errors.AsType[*operate.Wrong](err); ok && e.Text == "" {
-		return &Problem{http.StatusBadRequest, "bad_request", append([]any{e.Code}, e.About...)}
-	} else if ok {
-		return &Problem{http.StatusBadRequest, "bad_request", e.Text}
-	}
-	if e, ok := errors.AsType[*operate.Stale](err); ok {
-		return &Problem{http.StatusConflict, "conflict", e.Error()}
-	}
-	if e, ok := errors.AsType[*operate.Protected](err); ok {
-		return &Problem{http.StatusPreconditionFailed, "precondition_failed", e.Error()}
-	}
-	if e, ok := errors.AsType[*operate.Invalid](err); ok {
-		return &Problem{http.StatusBadRequest, "bad_request", e.Reason}
-	}
-	if e, ok := errors.AsType[*deadletters.FilterError](err); ok {
-		return &Problem{http.StatusBadRequest, "bad_request", e.Error()}
-	}
-	if e, ok := errors.AsType[*operate.Missing](err); ok {
-		return &Problem{http.StatusNotFound, "not_found", e.Reason}
-	}
-	if e, ok := errors.AsType[*operate.Unavailable](err); ok {
-		return &Problem{http.StatusServiceUnavailable, "service_unavailable", e.Error()}
-	}
-	if e, ok := errors.AsType[*operate.Blocked](err); ok {
-		return &Problem{http.StatusServiceUnavailable, "service_unavailable", e.Error()}
-	}
-	if e, ok := errors.AsType[*deadletters.Unconfirmed](err); ok {
-		return &Problem{http.StatusConflict, "unconfirmed", e.Error()}
-	}
-	if e, ok := errors.AsType[*deadletters.ImportError](err); ok && !errors.Is(err, deadletters.ErrBlocked) {
-		return &Problem{http.StatusBadRequest, "bad_request", e.Error()}
-	}
-	switch {
-	case errors.Is(err, operate.ErrTooManyRuns), errors.Is(err, operate.ErrNoAnswer):
-		return &Problem{http.StatusServiceUnavailable, "service_unavailable", err.Error()}
-	case errors.Is(err, operate.ErrQueueFull):
-		return &Problem{http.StatusBadRequest, "bad_request", err.Error()}
-	case errors.Is(err, operate.ErrNoVHost), errors.Is(err, operate.ErrNotFound):
-		return ErrNotFound
-	case errors.Is(err, operate.ErrNoEntry):
-		return unauthorised("User not authorised to access virtual host")
-	case errors.Is(err, operate.ErrNotYours):
-		return unauthorised("User not authorised to access object")
-	case errors.Is(err, operate.ErrMessageGone), errors.Is(err, operate.ErrNotWaiting), errors.Is(err, operate.ErrNoLock):
-		return &Problem{http.StatusNotFound, "not_found", err.Error()}
-	case errors.Is(err, operate.ErrNotManual), errors.Is(err, operate.ErrTooLate):
-		return &Problem{http.StatusConflict, "conflict", err.Error()}
-	case errors.Is(err, operate.ErrChanged), errors.Is(err, deadletters.ErrRedeclared), errors.Is(err, deadletters.ErrRunning), errors.Is(err, deadletters.ErrOwner):
-		return &Problem{http.StatusConflict, "conflict", err.Error()}
-	case errors.Is(err, deadletters.ErrBlocked):
-		return &Problem{http.StatusServiceUnavailable, "service_unavailable", err.Error()}
-	case errors.Is(err, deadletters.ErrRequest), errors.Is(err, deadletters.ErrDraft):
-		return &Problem{http.StatusBadRequest, "bad_request", err.Error()}
-	}
-	return nil
-}
-
-// Escape escapes text as RabbitMQ does where it repeats the terms that it refuses: brackets, but not quotes.
-func Escape(text string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
-}
+// escapes escapes text as RabbitMQ does where it repeats the terms that it refuses: brackets, but not quotes.
+var escapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 // exceptionProblem is the answer for an exception that would close a channel.
 func exceptionProblem(e *amqp.Exception) *Problem {
-	text := plainText(e)
+	_, text, _ := strings.Cut(e.Text, " - ") // without the name of the code
 	switch e.Code {
 	case amqp.AccessRefused:
 		return errRefused
@@ -184,12 +160,6 @@ func exceptionProblem(e *amqp.Exception) *Problem {
 		return &Problem{http.StatusNotFound, "not_found", text}
 	}
 	return &Problem{http.StatusBadRequest, "bad_request", text}
-}
-
-// plainText returns an exception's text without the name of the code.
-func plainText(e *amqp.Exception) string {
-	_, text, _ := strings.Cut(e.Text, " - ")
-	return text
 }
 
 // answerError writes an error as RabbitMQ does.

@@ -36,33 +36,16 @@ type Route struct {
 // Role is the role that the route requires.
 func (one *Route) Role() operate.Role {
 	if one.Op != "" {
-		return operate.RoleOf(one.Op)
+		return operate.Rules[one.Op].Role
 	}
 	return one.Need
 }
 
-// router finds routes by path and method.
-type router struct {
-	paths   []string // in the order of the table
-	methods map[string]map[string]Route
-}
-
-func (rt *router) init(table []Route) {
-	rt.methods = map[string]map[string]Route{}
-	for _, one := range table {
-		if rt.methods[one.Path] == nil {
-			rt.paths = append(rt.paths, one.Path)
-			rt.methods[one.Path] = map[string]Route{}
-		}
-		rt.methods[one.Path][one.Method] = one
-	}
-}
-
 // allowed lists a path's methods as RabbitMQ orders them.
-func (rt *router) allowed(path string) string {
+func (s *Server) allowed(path string) string {
 	var names []string
 	for _, m := range []string{"HEAD", "GET", "PUT", "POST", "DELETE", "OPTIONS"} {
-		_, has := rt.methods[path][strings.Replace(m, "HEAD", "GET", 1)]
+		_, has := s.methods[path][strings.Replace(m, "HEAD", "GET", 1)]
 		if has || m == "OPTIONS" {
 			names = append(names, m)
 		}
@@ -70,30 +53,31 @@ func (rt *router) allowed(path string) string {
 	return strings.Join(names, ", ")
 }
 
-// serve answers the requests for one path.
-func (s *Server) serve(path string) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		defer s.recover(w, r)
-		method := r.Method
-		if method == http.MethodHead {
-			method = http.MethodGet
-		}
-		one, ok := s.methods[path][method]
-		if !ok {
-			w.Header().Set("Allow", s.allowed(path))
-			if r.Method == http.MethodOptions {
-				w.WriteHeader(http.StatusOK)
-				return
-			}
-			answerError(w, &Problem{http.StatusMethodNotAllowed, "method_not_allowed", r.Method + " is not for this path; " + s.allowed(path) + " are"})
+// serve answers a request for a path.
+func (s *Server) serve(path string, w http.ResponseWriter, r *http.Request) {
+	defer s.recover(w, r)
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	one, ok := s.methods[path][method]
+	if !ok {
+		w.Header().Set("Allow", s.allowed(path))
+		if r.Method == http.MethodOptions {
+			w.WriteHeader(http.StatusOK)
 			return
 		}
-		s.answer(&one, w, r)
+		answerError(w, &Problem{http.StatusMethodNotAllowed, "method_not_allowed", r.Method + " is not for this path; " + s.allowed(path) + " are"})
+		return
 	}
+	s.answer(&one, w, r)
 }
 
 // ClockHeader has in each answer what a manual clock shows, in Unix ms: what the times in the answer count from. Without a manual clock there is none.
 const ClockHeader = "Curfew-Now"
+
+// NoteHeader has in each answer what the user should know about it, in words: that lists are empty because the user may look into no virtual host.
+const NoteHeader = "Curfew-Note"
 
 // answer authenticates, checks what the route requires, and runs the handler.
 func (s *Server) answer(one *Route, w http.ResponseWriter, r *http.Request) {
@@ -105,6 +89,9 @@ func (s *Server) answer(one *Route, w http.ResponseWriter, r *http.Request) {
 	}
 	err := req.authenticate()
 	if err == nil {
+		if note := s.Operations.Nowhere(req.Actor); note != "" {
+			w.Header().Set(NoteHeader, note)
+		}
 		err = req.permit(one)
 	}
 	if err == nil && one.First != nil {
@@ -303,9 +290,6 @@ func (r *Request) TakeTime() {
 	_ = c.SetWriteDeadline(until) // a writer without deadlines needs none
 	_ = c.SetReadDeadline(until)
 }
-
-// Flag returns a query parameter that is a boolean.
-func (r *Request) Flag(name string) bool { return r.HTTP.URL.Query().Get(name) == "true" }
 
 // Accepts reports whether the client accepts JSON.
 func (r *Request) Accepts() bool {

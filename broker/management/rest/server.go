@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/go-chi/chi/v5"
 	"go.uber.org/zap"
@@ -26,14 +27,22 @@ type Server struct {
 	// Logins counts the requests with credentials, by whether they are right.
 	Logins broker.LoginCount
 	long   chan struct{} // held by the one request whose body takes more than half of the budget
-	router
+
+	paths   []string // in the order of the table
+	methods map[string]map[string]Route
 }
 
 // New makes the server of a table.
 func New(o Options, table []Route) *Server {
 	o.Log = cmp.Or(o.Log, zap.NewNop())
-	s := &Server{Options: o, Turns: make(Turns, turns), long: make(chan struct{}, 1)}
-	s.router.init(table)
+	s := &Server{Options: o, Turns: make(Turns, turns), long: make(chan struct{}, 1), methods: map[string]map[string]Route{}}
+	for _, one := range table {
+		if s.methods[one.Path] == nil {
+			s.paths = append(s.paths, one.Path)
+			s.methods[one.Path] = map[string]Route{}
+		}
+		s.methods[one.Path][one.Method] = one
+	}
 	return s
 }
 
@@ -42,58 +51,52 @@ func New(o Options, table []Route) *Server {
 func (s *Server) Handler() http.Handler {
 	mux := chi.NewRouter()
 	for _, path := range s.paths {
-		mux.HandleFunc(path, s.serve(path))
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { s.serve(path, w, r) })
 	}
 	mux.NotFound(func(w http.ResponseWriter, _ *http.Request) { answerError(w, ErrNotFound) })
-	return secured(http.NewCrossOriginProtection().Handler(withoutSlash(mux)))
+	return secured(func(w http.ResponseWriter, r *http.Request) { mux.ServeHTTP(w, withoutSlash(r)) })
 }
 
 // Guard puts another package's handler behind the same checks as the routes: read is the route for GET and HEAD, change the one for all other
 // methods.
 func (s *Server) Guard(read, change *Route) http.Handler {
-	return secured(http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return secured(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {
 			s.answer(read, w, r)
 		} else {
 			s.answer(change, w, r)
 		}
-	})))
+	})
 }
 
 // MaxBody is the longest body of a request if its route does not set another limit, in bytes.
 const MaxBody = 1 << 20
 
-// secured sets the headers that every answer has.
-func secured(next http.Handler) http.Handler {
+// secured sets the headers that every answer has, and refuses requests that a browser sends on behalf of another site.
+func secured(next http.HandlerFunc) http.Handler {
+	asked := http.NewCrossOriginProtection().Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", "default-src 'self'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-cache")
 		h.Set("Vary", "accept, accept-encoding, origin")
-		next.ServeHTTP(w, r)
+		asked.ServeHTTP(w, r)
 	})
 }
 
 // withoutSlash lets "/api/users/" mean "/api/users": clients send both.
-func withoutSlash(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		cut := func(p string) string {
-			for len(p) > 1 && p[len(p)-1] == '/' {
-				p = p[:len(p)-1]
-			}
-			return p
-		}
-		u := *r.URL
-		if u.RawPath != "" { // "%2F" at the end is a name, not a slash
-			u.RawPath = cut(u.RawPath)
-		} else {
-			u.Path = cut(u.Path)
-		}
-		inner := *r
-		inner.URL = &u
-		next.ServeHTTP(w, &inner)
-	})
+func withoutSlash(r *http.Request) *http.Request {
+	inner, u := *r, *r.URL
+	path := &u.Path
+	if u.RawPath != "" { // "%2F" at the end is a name, not a slash
+		path = &u.RawPath
+	}
+	for len(*path) > 1 && strings.HasSuffix(*path, "/") {
+		*path = (*path)[:len(*path)-1]
+	}
+	inner.URL = &u
+	return &inner
 }
 
 // turns is the number of long answers that are made at a time.

@@ -41,8 +41,8 @@ var ListConnections = operate.Define(operate.Op{
 	Routes: []string{"GET /api/connections"}, ByHand: true, Command: "connections", Watched: true,
 	Help:    "Show the connections of clients. STATE is running, blocked (it may not publish while memory or disk are low) or flow (it is slowed\ndown).",
 	Example: "  curfew connections\n  curfew connections close '127.0.0.1:49152 -> 127.0.0.1:5672'",
-}, func(_ context.Context, c *operate.Call, _ operate.None) (list []ConnectionRow, err error) {
-	all := operate.ConnectionsOf(c.Access, c.Actor)
+}, func(ctx context.Context, c *operate.Call, _ operate.None) (list []ConnectionRow, err error) {
+	all, err := c.ListConnections(ctx, c.Actor)
 	for i := range all {
 		one := &all[i]
 		list = append(list, ConnectionRow{
@@ -50,7 +50,7 @@ var ListConnections = operate.Define(operate.Op{
 			Consumers: one.Consumers(), Unacked: one.Unacked(), Since: one.Since.UnixMilli(),
 		})
 	}
-	return list, nil
+	return list, err
 })
 
 // Closing names a connection to be closed.
@@ -132,15 +132,15 @@ func (r ChannelRow) Cell(column string) (string, bool) {
 var ListChannels = operate.Define(operate.Op{
 	Name: "list_channels", Noun: "channel", Title: "Show the channels of clients", Rule: operate.Rule{Role: operate.Management, Looks: true},
 	Routes: []string{"GET /api/channels"}, ByHand: true, Command: "channels", Watched: true, Example: "  curfew channels --watch",
-}, func(_ context.Context, c *operate.Call, _ operate.None) (list []ChannelRow, err error) {
-	all := operate.ConnectionsOf(c.Access, c.Actor)
+}, func(ctx context.Context, c *operate.Call, _ operate.None) (list []ChannelRow, err error) {
+	all, err := c.ListConnections(ctx, c.Actor)
 	for i := range all {
 		for j := range all[i].Channels {
 			ch := &all[i].Channels[j]
 			list = append(list, ChannelRow{ch.Name(), ch.User, ch.VHost, ch.State, len(ch.Consumers), ch.Unacked, ch.Prefetch, int(ch.Unconfirmed), ch.Confirm})
 		}
 	}
-	return list, nil
+	return list, err
 })
 
 // Holder is a consumer, or a channel that holds messages.

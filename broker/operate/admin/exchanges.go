@@ -13,16 +13,13 @@ import (
 	"curfew/broker/operate"
 )
 
-// rights are what the actor may do in the virtual host, as over AMQP.
-func rights(c *operate.Call) *broker.Rights { return c.Broker.RightsOf(c.Actor.Name, c.VHost.Name()) }
-
 // declared are the arguments of a declaration: those given as such, and its fields that have their names.
 func declared(op operate.Operation, q any, given operate.Table) operate.Table {
 	args := maps.Clone(given)
 	if args == nil {
 		args = operate.Table{}
 	}
-	for _, f := range operate.Defined(op).Fields() {
+	for _, f := range operate.Defined[op].Fields {
 		if v := f.Of(q); (strings.HasPrefix(f.Name, "x-") || f.Name == "alternate-exchange") && v != nil && v != "" && v != false {
 			args[f.Name] = v
 		}
@@ -99,7 +96,7 @@ var DeclareExchange = operate.Define(operate.Op{
 	name := operate.ExchangeNamed(q.Exchange)
 	_, missing := c.VHost.Exchanges.Get(name)
 	c.Created = missing != nil
-	return none, rights(c).DeclareExchange(c.VHost, name, broker.ExchangeDeclare{Kind: q.Type, Durable: q.Durable, AutoDelete: q.AutoDelete, Internal: q.Internal, Args: declared("declare_exchange", q, q.Arguments)})
+	return none, c.Rights.DeclareExchange(c.VHost, name, broker.ExchangeDeclare{Kind: q.Type, Durable: q.Durable, AutoDelete: q.AutoDelete, Internal: q.Internal, Args: declared("declare_exchange", q, q.Arguments)})
 })
 
 // ExchangeDeletion names an exchange to be deleted.
@@ -128,7 +125,7 @@ var DeleteExchange = operate.Define(operate.Op{
 	if _, missing := c.VHost.Exchanges.Get(name); missing != nil {
 		return none, operate.ErrNotFound
 	}
-	return none, rights(c).DeleteExchange(c.VHost, name, q.IfUnused)
+	return none, c.Rights.DeleteExchange(c.VHost, name, q.IfUnused)
 })
 
 // BindingFilter names an exchange at either end of bindings, and a queue at their end; nil and "" are any.
@@ -195,7 +192,7 @@ var Bind = operate.Define(operate.Op{
 	Page: operate.Page{On: "/binding/new", Title: "New binding", Tab: "/exchanges", Parent: "/exchanges", Up: "Exchanges", Rows: "list_exchanges", Begin: "Bind…", Button: "Bind", Done: "Binding added.",
 		Next: "/exchange?vhost={vhost}&name={source}&done=bind"},
 }, func(_ context.Context, c *operate.Call, q Binding) (none operate.None, err error) {
-	return none, rights(c).Bind(c.VHost, operate.Nobody{}, broker.Binding{Source: q.Source, Destination: q.Destination, ToExchange: q.Type == "exchange", RoutingKey: q.Key, Args: q.Arguments})
+	return none, c.Rights.Bind(c.VHost, operate.Nobody{}, broker.Binding{Source: q.Source, Destination: q.Destination, ToExchange: q.Type == "exchange", RoutingKey: q.Key, Args: q.Arguments})
 })
 
 // BindingName names a binding: by its row in a list.
@@ -217,7 +214,7 @@ var Unbind = operate.Define(operate.Op{
 	all, err := ListBindings.Do(ctx, c.Access, c.Actor, BindingFilter{VHost: q.VHost, Exchange: &q.Source})
 	for _, row := range all {
 		if row.Source == q.Source && row.Destination == q.Destination && row.Type == q.Type && row.Key == q.Key && row.Digest == q.Digest {
-			return none, rights(c).Unbind(c.VHost, operate.Nobody{}, row.Binding)
+			return none, c.Rights.Unbind(c.VHost, operate.Nobody{}, row.Binding)
 		}
 	}
 	if err == nil {

@@ -79,9 +79,9 @@ func (e *PolicyEffect) find(vh *broker.VHost) {
 }
 
 // Words implements Effect.
-func (e *PolicyEffect) Words() (list []string, harm bool) {
+func (e *PolicyEffect) Words() (list []string, harm, more bool) {
 	if e.Queues == 0 {
-		return []string{"It gives a time to live to none of the queues that exist now. Limits and dead-letter exchanges apply at once to all that match."}, false
+		return []string{"It gives a time to live to none of the queues that exist now. Limits and dead-letter exchanges apply at once to all that match."}, false, false
 	}
 	names := strings.Join(e.Names, ", ")
 	if n := e.Queues - len(e.Names); n > 0 {
@@ -91,11 +91,8 @@ func (e *PolicyEffect) Words() (list []string, harm bool) {
 	if len(e.DeadLetterQueues) > 0 {
 		list = append(list, "Dead letters go to "+strings.Join(e.DeadLetterQueues, ", ")+": with this policy they expire there like any message. Make the pattern narrower, unless that is what you want.")
 	}
-	return append(list, fmt.Sprintf("Of the messages that are already queued, %d would get an earlier deadline, and %d would expire at once.", e.Earlier, e.Expired)), len(e.DeadLetterQueues) > 0
+	return append(list, fmt.Sprintf("Of the messages that are already queued, %d would get an earlier deadline, and %d would expire at once.", e.Earlier, e.Expired)), len(e.DeadLetterQueues) > 0, e.Earlier > 0
 }
-
-// More implements Effect.
-func (e *PolicyEffect) More() bool { return e.Earlier > 0 }
 
 // PolicyName names a policy.
 type PolicyName struct {

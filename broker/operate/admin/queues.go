@@ -53,7 +53,7 @@ var DeclareQueue = operate.Define(operate.Op{
 	name := c.VHost.Queues.NameOf(q.Queue)
 	_, missing := c.VHost.Queues.Get(name)
 	c.Created = missing != nil
-	_, err = rights(c).DeclareQueue(c.VHost, operate.Nobody{}, name, broker.QueueDeclare{Durable: q.Durable, AutoDelete: q.AutoDelete, Args: args})
+	_, err = c.Rights.DeclareQueue(c.VHost, operate.Nobody{}, name, broker.QueueDeclare{Durable: q.Durable, AutoDelete: q.AutoDelete, Args: args})
 	return none, err
 })
 
@@ -70,12 +70,12 @@ var ChangeArguments = operate.Define(operate.Op{
 	Name: "change_arguments", Noun: "queue", Title: "Change the arguments of a queue or an exchange", Rule: operate.Rule{Role: operate.Management},
 }, func(_ context.Context, c *operate.Call, q Changes) (none operate.None, err error) {
 	if q.Queue == "" {
-		if err = rights(c).Exchange(access.Configure, q.Exchange); err == nil {
+		if err = c.Rights.Exchange(access.Configure, q.Exchange); err == nil {
 			err = c.VHost.Exchanges.Change(q.Exchange, q.Arguments)
 		}
 		return none, err
 	}
-	if err = rights(c).Queue(access.Configure, q.Queue); err == nil {
+	if err = c.Rights.Queue(access.Configure, q.Queue); err == nil {
 		err = c.VHost.Queues.Change(operate.Nobody{}, q.Queue, q.Arguments)
 	}
 	return none, err

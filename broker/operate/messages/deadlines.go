@@ -64,15 +64,12 @@ type DeadlinePage struct {
 }
 
 // Words implements Effect.
-func (p DeadlinePage) Words() (sentences []string, harm bool) {
+func (p DeadlinePage) Words() (sentences []string, harm, more bool) {
 	if more := p.Total - len(p.Items); more > 0 {
 		sentences = append(sentences, fmt.Sprintf("and %d later (--count)", more))
 	}
-	return sentences, false
+	return sentences, false, false
 }
-
-// More implements Effect.
-func (DeadlinePage) More() bool { return false }
 
 // ListDeadlines lists the next deadlines of queued messages. It examines every message of the queues.
 var ListDeadlines = operate.Define(operate.Op{

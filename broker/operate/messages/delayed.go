@@ -35,15 +35,12 @@ type DelayedPage struct {
 }
 
 // Words implements Effect.
-func (p DelayedPage) Words() (sentences []string, harm bool) {
+func (p DelayedPage) Words() (sentences []string, harm, more bool) {
 	if p.Next != "" {
 		sentences = append(sentences, "there are more: --from "+p.Next)
 	}
-	return sentences, false
+	return sentences, false, false
 }
-
-// More implements Effect.
-func (DelayedPage) More() bool { return false }
 
 // ListDelayed lists the delayed messages of a virtual host in the order of publishing.
 var ListDelayed = operate.Define(operate.Op{

@@ -175,7 +175,7 @@ func change(ctx context.Context, c *operate.Call, q ScheduledName, command amqp.
 	defer c.VHost.CloseReply(replyTo)
 	exchange := operate.ExchangeNamed(q.Exchange)
 	key := c.VHost.ScheduledKey(exchange, c.Actor.Name, q.ID) // the message's own: topic permissions are about it
-	p := c.Broker.RightsOf(c.Actor.Name, c.VHost.Name()).NewPublisher(c.VHost)
+	p := c.Rights.NewPublisher(c.VHost)
 	properties := amqp.Properties{ReplyTo: replyTo, Headers: command}
 	if _, err := p.Add(&broker.Publication{Exchange: []byte(exchange), RoutingKey: []byte(key), Properties: properties.Append(nil)}); err != nil {
 		return err

@@ -44,7 +44,14 @@ func WithAPI(cmd *cobra.Command) *API {
 			return Usage(err)
 		}
 		a.Fit(cmd.OutOrStdout(), os.Getenv("NO_COLOR"))
-		if errOut := cmd.ErrOrStderr(); OnTerminal(errOut) {
+		errOut, noted := cmd.ErrOrStderr(), false
+		a.Note = func(text string) {
+			if !noted {
+				fmt.Fprintln(errOut, text)
+			}
+			noted = true
+		}
+		if OnTerminal(errOut) {
 			a.Progress = func(done, total int) { drawProgress(errOut, done, total) }
 		}
 		return nil

@@ -35,6 +35,8 @@ type Client struct {
 	endpoint func() (Endpoint, error)
 	// Progress is called while a request goes on in the background, and at its end with done -1; nil: nothing is.
 	Progress func(done, total int)
+	// Note is called with what the server says about an answer besides; nil: nothing is.
+	Note func(text string)
 
 	now time.Time // what a manual clock showed in the last answer; zero: it is not manual
 }
@@ -187,6 +189,9 @@ func (c *Client) do(ctx context.Context, via *http.Client, method, path string, 
 	defer resp.Body.Close()
 	if ms, err := strconv.ParseInt(resp.Header.Get("Curfew-Now"), 10, 64); err == nil {
 		c.now = time.UnixMilli(ms)
+	}
+	if note := resp.Header.Get("Curfew-Note"); note != "" && c.Note != nil {
+		c.Note(note)
 	}
 	if resp.StatusCode/100 != 2 {
 		answer, _ := io.ReadAll(resp.Body) // as much of the answer as could be read

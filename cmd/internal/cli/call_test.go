@@ -37,11 +37,15 @@ func TestCall(t *testing.T) {
 		text := new(bytes.Buffer)
 		_, _ = text.ReadFrom(r.Body)
 		assert.JSONEq(t, `{"count":3}`, text.String())
+		w.Header().Set("Curfew-Note", "nobody is here")
 		_, _ = w.Write([]byte(`{"name":"a b"}`))
 	})
 	var answer struct{ Name string }
+	var note string
+	c.Note = func(text string) { note = text }
 	require.NoError(t, c.Call(t.Context(), http.MethodPost, Path("queues", "/", "a b"), map[string]int{"count": 3}, &answer))
 	assert.Equal(t, "a b", answer.Name)
+	assert.Equal(t, "nobody is here", note)
 	var out strings.Builder
 	require.NoError(t, c.Stream(t.Context(), Path("queues", "/", "a b"), map[string]int{"count": 3}, &out))
 	assert.JSONEq(t, `{"name":"a b"}`, out.String())

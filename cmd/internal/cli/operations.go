@@ -60,7 +60,7 @@ func AddOperations(root *cobra.Command, ops []*operate.Op) *Families {
 
 // add adds the command of an operation.
 func (f *Families) add(op *operate.Op) {
-	words := op.Words()
+	words := op.Words
 	if len(words) == 0 {
 		return
 	}
@@ -105,7 +105,7 @@ func group(parent *cobra.Command, name, short string) *cobra.Command {
 // fill makes the command of an operation: each field of its request is an argument or a flag.
 func (a *API) fill(c *cobra.Command, op *operate.Op) {
 	names, needed := op.Arguments()
-	words := op.Words()
+	words := op.Words
 	c.Use, c.Short, c.Example = strings.TrimSpace(words[len(words)-1]+strings.TrimPrefix(op.Command, strings.Join(words, " "))), op.Title, exampleOf(op)
 	c.Args, c.RunE = noneOrVerb, func(cmd *cobra.Command, args []string) error { return a.run(cmd, op, args) }
 	if op.Help != "" {
@@ -113,7 +113,7 @@ func (a *API) fill(c *cobra.Command, op *operate.Op) {
 	}
 	if len(names) > 0 {
 		most := len(names)
-		if op.Each() {
+		if op.Each {
 			most = math.MaxInt
 		}
 		c.Args = Between(needed, most, strings.TrimPrefix(op.Command, strings.Join(words, " ")+" "))
@@ -142,7 +142,7 @@ func (a *API) fill(c *cobra.Command, op *operate.Op) {
 
 // hasVHost reports whether operations in a family of commands are in one virtual host.
 func hasVHost(word string) bool {
-	return slices.ContainsFunc(operate.All(), func(op *operate.Op) bool {
+	return slices.ContainsFunc(operate.All, func(op *operate.Op) bool {
 		return slices.ContainsFunc(op.Routes, ofOneVHost) && strings.HasPrefix(op.Command, word+" ")
 	})
 }
@@ -216,7 +216,7 @@ func exampleOf(op *operate.Op) string {
 	if op.Example != "" {
 		return op.Example
 	}
-	parts := append([]string{"  curfew"}, op.Words()...)
+	parts := append([]string{"  curfew"}, op.Words...)
 	names, _ := op.Arguments()
 	for _, name := range names {
 		parts = append(parts, op.Field(name).Eg)
@@ -229,7 +229,7 @@ func lowered(sentence string) string { return strings.ToLower(sentence[:1]) + se
 // flagsOf are the fields that are flags: those that are neither arguments nor the virtual host, nor left out. Without a body the route has to have them.
 func flagsOf(op *operate.Op) (list []operate.Field) {
 	names, _ := op.Arguments()
-	for _, f := range op.Fields() {
+	for _, f := range op.Fields {
 		if op.Flags != nil && !slices.Contains(op.Flags, f.Name) {
 			continue
 		}
@@ -242,7 +242,7 @@ func flagsOf(op *operate.Op) (list []operate.Field) {
 
 // run does an operation, and prints the result.
 func (a *API) run(cmd *cobra.Command, op *operate.Op, args []string) error {
-	if op.Each() && len(args) > 1 {
+	if op.Each && len(args) > 1 {
 		var errs []error
 		for i := range args {
 			errs = append(errs, a.run(cmd, op, args[i:i+1]))
@@ -286,7 +286,7 @@ func (a *API) Send(cmd *cobra.Command, op *operate.Op, parts ...map[string]any) 
 	}
 	named := maps.Clone(values)
 	count, isLimited := values["count"].(int64)
-	isLimited = isLimited && op.IsList()
+	isLimited = isLimited && op.IsList
 	method, path, _ := strings.Cut(routeOf(op, values), " ")
 	query := url.Values{}
 	for name, v := range values {
@@ -326,7 +326,7 @@ func (a *API) Send(cmd *cobra.Command, op *operate.Op, parts ...map[string]any) 
 	if op.ByHand && a.JSON() {
 		return a.Print(cmd.OutOrStdout(), json.RawMessage(answer), nil, nil)
 	}
-	into := reflect.New(op.Result())
+	into := reflect.New(op.Result)
 	if err := Decode(answer, into.Interface()); err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}

@@ -14,7 +14,7 @@ import (
 // PrintResult prints the result of an operation: its rows as a table, and on stderr what it says in words.
 func (a *API) PrintResult(cmd *cobra.Command, op *operate.Op, result any) error {
 	if effect, is := result.(operate.Effect); is {
-		sentences, _ := effect.Words()
+		sentences, _, _ := effect.Words()
 		for _, one := range sentences {
 			fmt.Fprintln(cmd.ErrOrStderr(), one)
 		}
@@ -48,14 +48,14 @@ func (a *API) PrintResult(cmd *cobra.Command, op *operate.Op, result any) error 
 	case len(rows) > 0 || a.JSON():
 	case !everywhere && ofAllVHosts(op):
 		fmt.Fprintf(cmd.ErrOrStderr(), "none in virtual host %q; -A lists those of all\n", a.VHost)
-	case op.Page.Empty != "" && op.IsList():
+	case op.Page.Empty != "" && op.IsList:
 		fmt.Fprintln(cmd.ErrOrStderr(), op.Page.Empty)
 	}
 	var all any = objects
 	switch {
-	case op.IsPage():
+	case op.IsPage:
 		all = result
-	case !op.IsList():
+	case !op.IsList:
 		all = objects[0]
 	}
 	return a.Print(cmd.OutOrStdout(), all, heads, cells)

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/broker/deadletters"
+	"curfew/broker/operate"
 	"curfew/cmd/internal/cli"
 	"curfew/monitor/audit"
 )
@@ -121,7 +122,7 @@ func (a *auditCommands) row(r *audit.Record) []string {
 		return []string{at, "-", "-", "-", "-", "-", "-", "-", english.Plural(int(r.Lost), "record", "") + " missing"} // in the column that is wrapped
 	}
 	if c := r.Change; c != nil {
-		return []string{at, c.Operation, cli.OrDash(r.VHost), cli.OrDash(r.Queue), "by " + c.User, "-", c.Face, c.Result, cli.OrDash(c.Detail)}
+		return []string{at, operate.Operation(c.Operation).Words(), cli.OrDash(r.VHost), cli.OrDash(r.Queue), "by " + c.User, "-", c.Face, c.Result, cli.OrDash(c.Detail)}
 	}
 	lateness := "-"
 	if r.Died() == audit.Expired {

@@ -90,7 +90,7 @@ func rootCommand(b node.Build) *cobra.Command {
 		again.SetErr(out)
 		return again.ExecuteContext(ctx)
 	}))
-	families := cli.AddOperations(root, operate.All())
+	families := cli.AddOperations(root, operate.All)
 	addIncidents(families)
 	queues.AddDelete(families)
 	queues.AddDeadLetters(families)

@@ -12,6 +12,7 @@ import (
 	h "maragu.dev/gomponents/html"
 
 	"curfew/broker/deadletters"
+	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/letters"
 	"curfew/cmd/internal/dashboard/internal/ui"
 	"curfew/monitor/audit"
@@ -155,7 +156,7 @@ func auditRow(r *audit.Record) g.Node {
 		queue = ui.QueueLink(ui.QueueURL(r.VHost, r.Queue), r.VHost, r.Queue)
 	}
 	if c := r.Change; c != nil {
-		return h.Tr(at, h.Td(ui.Name(c.Operation)), h.Td(queue), h.Td(ui.Name(c.User)), h.Td(), h.Td(h.Class("faint"), ui.Name(c.Face)),
+		return h.Tr(at, h.Td(ui.Name(operate.Operation(c.Operation).Words())), h.Td(queue), h.Td(ui.Name(c.User)), h.Td(), h.Td(h.Class("faint"), ui.Name(c.Face)),
 			h.Td(result(c.Result)), h.Td(ui.NameOr(c.Detail, nil)))
 	}
 	id := ui.NameOr(string(r.MessageID), ui.Faint("none"))

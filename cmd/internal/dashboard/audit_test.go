@@ -49,12 +49,12 @@ func TestAuditShowsChanges(t *testing.T) {
 	)
 	s.logIn("eye")
 	all := s.get("/audit?reason=").body
-	for _, text := range []string{"m-1", "m-2", "rejected", "purge_queue", "&lt;i&gt;ann", "messages 3"} {
+	for _, text := range []string{"m-1", "m-2", "rejected", "purge queue", "&lt;i&gt;ann", "messages 3"} {
 		require.Contains(t, all, text)
 	}
 	changes := s.get("/audit").body
 	require.Contains(t, changes, `<a href="/audit?reason=expired">Expiries</a> <a href="/audit?reason=">Everything</a>`)
-	require.Contains(t, changes, "purge_queue")
+	require.Contains(t, changes, "purge queue")
 	require.NotContains(t, changes, "m-1")
 	require.NotContains(t, changes, "m-2")
 	require.Contains(t, s.get("/audit?user=ben").body, "No record matches")

@@ -170,7 +170,7 @@ func (p *deadlinePage) message() g.Node {
 	return h.Section(h.Class("card"), ui.Facts(
 		ui.Fact("Deadline", ui.Due(m.DeadlineMillis, p.Now)),
 		ui.Fact("Routing key", ui.Name(string(m.Browsed.Message.RoutingKey))),
-		g.If(m.Unacked(), ui.Fact("State", ui.Class("warn", g.Text("held by a consumer")))),
+		g.If(m.State == operate.Unacked, ui.Fact("State", ui.Class("warn", g.Text("held by a consumer")))),
 		ui.Pairs(ui.Properties(&m.Properties)), ui.Pairs(ui.Fields(m.Properties.Headers)),
 		ui.Fact("Size", g.Text(ui.Bytes(int64(m.BodyBytes))))),
 		m.body("Body"))
@@ -194,7 +194,7 @@ func (p *deadlinePlan) Draw(s *ui.Info) ui.Drawing {
 			ui.Pairs(ui.Properties(&p.Message.Properties)),
 			ui.Fact("Deadline", ui.Due(p.Change.Was, p.Now)),
 			g.If(!p.Change.Fire, ui.Fact("Then", ui.Due(p.Change.To, p.Now))),
-			g.If(p.Message.Unacked(), ui.Fact("State", ui.Class("warn", g.Text("held by a consumer")), g.Text(": it stays with the consumer, and expires if it comes back after the deadline"))))),
+			g.If(p.Message.State == operate.Unacked, ui.Fact("State", ui.Class("warn", g.Text("held by a consumer")), g.Text(": it stays with the consumer, and expires if it comes back after the deadline"))))),
 		p.form(s, ui.Hidden("confirmed", "1"), ui.Hidden("was", strconv.FormatInt(p.Change.Was, 10)), p.fields(),
 			h.Button(h.Class("primary"), h.AutoFocus(), g.Text(do)),
 			ui.Link(ui.DeadlineURL(p.VHost, p.Queue, p.QueueID, uint64(p.Message.Seq)), g.Text("Cancel"))),

@@ -19,7 +19,7 @@ func (m messageView) draw(now int64) g.Node {
 			ui.Class("grow", m.routed()),
 			ui.Class("tags", ui.Spaced(
 				g.If(m.Expired, ui.Class("tag bad", g.Text("past its deadline"))),
-				g.If(m.Unacked(), ui.Class("tag warn", g.Text("unacked"))),
+				g.If(m.State == operate.Unacked, ui.Class("tag warn", g.Text("unacked"))),
 				g.If(m.State == operate.Waiting, ui.Class("tag", g.Text("waiting"))),
 				g.If(m.Redelivered, ui.Class("tag", g.Text("redelivered"))),
 				g.If(!m.Persistent, ui.Class("tag faint", g.Text("transient"))))),

@@ -31,8 +31,8 @@ type Users interface {
 func viewer(u *access.User) (ui.User, bool) {
 	user := ui.User{Name: u.Name, Tags: u.Tags, Stamp: hex.EncodeToString(u.PasswordHash) + " " + strings.Join(u.Tags, ",")}
 	a := user.Actor()
-	user.Admin = a.Has(operate.RoleOf(operate.ChangeAlerts))
-	return user, a.Has(operate.RoleOf(operate.LookAround))
+	user.Admin = a.Has(operate.Rules[operate.ChangeAlerts].Role)
+	return user, a.Has(operate.Rules[operate.LookAround].Role)
 }
 
 // authenticate returns the user with a name and a password. The error is errForbidden, among others.

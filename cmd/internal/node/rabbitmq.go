@@ -205,7 +205,7 @@ func notFound(err error) error {
 	if err == nil {
 		return nil
 	}
-	return rest.NewProblem(http.StatusNotFound, "not_found", err.Error())
+	return &rest.Problem{Status: http.StatusNotFound, Kind: "not_found", Reason: err.Error()}
 }
 
 // notHere answers for paths of a broker.
@@ -229,6 +229,6 @@ func guard(users dashboard.Users, next http.Handler) http.Handler {
 			answer(w, http.StatusUnauthorized, map[string]string{"error": "not_authorized", "reason": "Login failed"})
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(operate.WithActor(r.Context(), operate.ActorOf(&u, operate.API))))
+		next.ServeHTTP(w, r.WithContext(operate.WithActor(r.Context(), operate.Actor{Name: u.Name, Tags: u.Tags, Face: operate.API})))
 	}))
 }

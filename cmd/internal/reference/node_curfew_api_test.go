@@ -132,7 +132,7 @@ func (c *caller) checkRefusals() {
 // checkCalled: each route was called, but for those that are derived from an operation: their document is made of what answers.
 func (c *caller) checkCalled() {
 	for _, one := range node.APIRoutes() {
-		if operate.Defined(one.Op) != nil {
+		if operate.Defined[one.Op] != nil {
 			if item := c.document.Paths.Value(one.Path); item != nil {
 				c.called[item.GetOperation(one.Method).OperationID] = true
 			}

@@ -132,9 +132,8 @@ func (d Pages) search(ctx context.Context, by operate.Actor, p *listPage, after 
 	limited, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
 	from, _ := strconv.ParseUint(after, 10, 64)
-	list, next, at, err := d.Operations.Letters.Search(limited, by, operate.SearchRequest{
-		DeadLetters: operate.DeadLetters{Queue: operate.QueueName{VHost: p.VHost, Name: p.Queue}, Filter: p.Filter},
-		After:       operate.Seq(from), Newest: !p.Oldest, Count: listRows, BodyBytes: rowBody,
+	list, next, at, err := d.Operations.Letters.Search(limited, by, operate.QueueName{VHost: p.VHost, Name: p.Queue}, p.Filter, deadletters.Look{
+		After: operate.Seq(from), Newest: !p.Oldest, Count: listRows, BodyBytes: rowBody,
 	})
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		p.TooLong, err = true, nil
@@ -154,7 +153,7 @@ func (d Pages) search(ctx context.Context, by operate.Actor, p *listPage, after 
 
 func (p *listPage) row(l *operate.DeadLetter) row {
 	one := row{
-		Seq: uint64(l.Seq), URL: ui.MessageURL(messagePath, p.VHost, p.Queue, uint64(l.Seq)), Unacked: l.Unacked(), ID: l.Properties.MessageID, Type: l.Properties.Type,
+		Seq: uint64(l.Seq), URL: ui.MessageURL(messagePath, p.VHost, p.Queue, uint64(l.Seq)), Unacked: l.State == operate.Unacked, ID: l.Properties.MessageID, Type: l.Properties.Type,
 		Key: l.RoutingKey, Line: firstLine(&l.Properties, l.Body, l.BodyBytes), Bytes: l.BodyBytes, Replays: l.Replays,
 	}
 	if len(l.Deaths) > 0 {

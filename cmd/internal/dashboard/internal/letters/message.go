@@ -169,7 +169,7 @@ func (p *messagePage) actions(s *ui.Info) g.Node {
 	does := func(path, class, text string) g.Node {
 		return h.Button(h.FormAction(path), g.If(class != "", h.Class(class)), g.Text(text))
 	}
-	ready := !p.Letter.Unacked()
+	ready := p.Letter.State != operate.Unacked
 	return s.Change(replayPath, "doing",
 		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.Hidden("of", "selected"), ui.Hidden("pick", number), ui.Hidden("shown", p.Position.String()),
 		ui.Spaced(
@@ -282,7 +282,7 @@ func lifetime(expiration string) string {
 func (p *messagePage) about() g.Node {
 	l := &p.Letter
 	state := "ready"
-	if l.Unacked() {
+	if l.State == operate.Unacked {
 		state = "unacked"
 	}
 	return ui.Card("about", "Properties and headers", nil, h.Dl(h.Class("parts"),

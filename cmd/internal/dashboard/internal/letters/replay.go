@@ -70,7 +70,7 @@ func (d Pages) replay(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 
 // options are the fields of a replay that its form has.
 func options() (list []operate.Field) {
-	for _, f := range operate.StartReplay.Fields() {
+	for _, f := range operate.StartReplay.Fields {
 		if f.On("page") {
 			list = append(list, f)
 		}

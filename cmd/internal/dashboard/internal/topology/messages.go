@@ -151,7 +151,7 @@ func (p Pages) get(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	err = p.Operations.Get(r.Context(), v.Actor(), request, func(d *broker.Delivery) {
 		m := &d.Message
 		page.Got = &got{Exchange: string(m.Exchange), RoutingKey: string(m.RoutingKey), Redelivered: d.Redelivered, Left: d.Ready, Bytes: len(m.Body)}
-		if properties, err := operate.ParseProperties(m.Properties); err == nil {
+		if properties, err := broker.ParseStored(m.Properties); err == nil {
 			page.Got.Properties, page.Got.Headers = ui.Properties(&properties), ui.Fields(properties.Headers)
 		}
 		body := m.Body[:min(len(m.Body), maxBody)]

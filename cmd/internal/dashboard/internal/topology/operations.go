@@ -31,7 +31,7 @@ type page struct {
 func (p OperationPages) Group() ui.Group {
 	group := ui.Group{Pages: map[string]ui.Page{}, Changes: map[string]ui.Handler{}}
 	all := map[string]*page{}
-	for _, op := range operate.All() {
+	for _, op := range operate.All {
 		if op.Page.On == "" {
 			continue
 		}
@@ -40,7 +40,7 @@ func (p OperationPages) Group() ui.Group {
 		}
 		one := all[op.Page.On]
 		one.ops = append(one.ops, op)
-		if !op.IsList() {
+		if !op.IsList {
 			group.Changes[postOf(op)] = func(w http.ResponseWriter, r *http.Request, v ui.Visitor) { one.change(w, r, v, op) }
 		}
 	}
@@ -56,7 +56,7 @@ func (p OperationPages) Group() ui.Group {
 
 // opening is the list whose rows' links lead to a page; nil: there is none.
 func opening(path string) *operate.Op {
-	for _, op := range operate.All() {
+	for _, op := range operate.All {
 		if op.Page.Opens == path {
 			return op
 		}
@@ -101,7 +101,7 @@ func (p *page) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 // content gathers what the page shows for a query. sent is the card of a form that was sent and is shown again; nil: none was.
 func (p *page) content(r *http.Request, v ui.Visitor, q url.Values, sent *card) (*view, error) {
 	c := &view{page: p, values: q, vhosts: p.Operations.VHostNames(v.Actor()), actor: v.Actor()}
-	if done := operate.Defined(operate.Operation(q.Get("done"))); done != nil {
+	if done := operate.Defined[operate.Operation(q.Get("done"))]; done != nil {
 		c.done = done.Page.Done
 	}
 	if p.list != nil {
@@ -121,7 +121,7 @@ func (p *page) content(r *http.Request, v ui.Visitor, q url.Values, sent *card) 
 		switch {
 		case sent != nil && sent.op == op:
 			one = sent
-		case op.IsList():
+		case op.IsList:
 			rows, err := p.rows(r, &c.actor, op, q)
 			if err != nil {
 				return nil, err
@@ -163,13 +163,13 @@ func (p *page) content(r *http.Request, v ui.Visitor, q url.Values, sent *card) 
 
 // found reports whether one of a row's texts contains what somebody searches for.
 func found(list *operate.Op, row any, text string) bool {
-	return slices.ContainsFunc(list.Columns(), func(f operate.Field) bool {
+	return slices.ContainsFunc(list.Columns, func(f operate.Field) bool {
 		return f.Kind == operate.Text && strings.Contains(strings.ToLower(operate.Plain(f.Of(row))), strings.ToLower(text))
 	})
 }
 
 // isForm reports whether the page has nothing but one form.
-func (p *page) isForm() bool { return len(p.ops) == 1 && !p.ops[0].IsList() && p.list == nil }
+func (p *page) isForm() bool { return len(p.ops) == 1 && !p.ops[0].IsList && p.list == nil }
 
 // rows are the rows of a list that a query is about.
 func (p OperationPages) rows(r *http.Request, a *operate.Actor, list *operate.Op, q url.Values) ([]any, error) {
@@ -177,7 +177,7 @@ func (p OperationPages) rows(r *http.Request, a *operate.Actor, list *operate.Op
 	if count := list.Field("count"); count != nil {
 		values["count"] = count.Max
 	}
-	for _, f := range list.Fields() {
+	for _, f := range list.Fields {
 		if f.On("page") && q.Has(f.Form) {
 			values[f.Name] = q.Get(f.Form)
 		}
@@ -205,8 +205,8 @@ type rowKey struct{ column, field operate.Field }
 
 // keysOf are the texts that an operation's request and the rows of a list have in common.
 func keysOf(op, list *operate.Op) (keys []rowKey) {
-	for _, column := range list.Columns() {
-		for _, f := range op.Fields() {
+	for _, column := range list.Columns {
+		for _, f := range op.Fields {
 			if f.Form == column.Form && f.Kind == operate.Text && f.OneOf == nil {
 				keys = append(keys, rowKey{column, f})
 			}
@@ -218,7 +218,7 @@ func keysOf(op, list *operate.Op) (keys []rowKey) {
 // begin fills the form of an operation: with what it would replace, or else the query, or else what an empty form has.
 func (p OperationPages) begin(one *card, a *operate.Actor, q url.Values) error {
 	op, values, query := one.op, url.Values{}, map[string]any{}
-	for _, f := range op.Fields() {
+	for _, f := range op.Fields {
 		if q.Has(f.Form) {
 			values[f.Form] = q[f.Form]
 			if f.Kind == operate.Text {
@@ -247,7 +247,7 @@ func (p OperationPages) begin(one *card, a *operate.Actor, q url.Values) error {
 	if current == nil {
 		return nil
 	}
-	for _, f := range op.Fields() {
+	for _, f := range op.Fields {
 		if f.On("page") && f.Kind != operate.Password && !f.Own {
 			one.form.Values[f.Form] = textsOf(&f, current)
 		}
@@ -263,7 +263,7 @@ func (p OperationPages) about(r *http.Request, one *card, a *operate.Actor, q ur
 	if err := a.Require(one.op.Role); err != nil {
 		return err
 	}
-	list := operate.Defined(one.op.Page.Rows)
+	list := operate.Defined[one.op.Page.Rows]
 	rows, err := p.rows(r, a, list, q)
 	if err != nil {
 		return err
@@ -308,7 +308,7 @@ func (p *page) change(w http.ResponseWriter, r *http.Request, v ui.Visitor, op *
 func (p *page) do(r *http.Request, v ui.Visitor, one *card, values map[string]any) error {
 	op, f := one.op, one.form
 	tries := op.Page.DryRun && (f.Get("do") == "" || f.Get("do") == "try")
-	for _, field := range op.Fields() {
+	for _, field := range op.Fields {
 		if field.Own {
 			values[field.Name] = field.Name == "dry_run" && tries || field.Button != "" && f.Get("do") == field.Name
 		}
@@ -335,7 +335,7 @@ func (p *page) do(r *http.Request, v ui.Visitor, one *card, values map[string]an
 // read reads the values of the request's fields from a form.
 func (p *page) read(op *operate.Op, f *ui.Form) map[string]any {
 	values := map[string]any{}
-	for _, field := range op.Fields() {
+	for _, field := range op.Fields {
 		if !field.On("page") || field.Own {
 			continue
 		}
@@ -367,7 +367,7 @@ func (p *page) read(op *operate.Op, f *ui.Form) map[string]any {
 func afterOperation(op *operate.Op, f *ui.Form) string {
 	path := cmp.Or(op.Page.Next, op.Page.Parent, op.Page.On)
 	if strings.ContainsAny(path, "{?") {
-		return filled(path, op.Fields(), func(field operate.Field) (name, value string) { return field.Form, f.Get(field.Form) })
+		return filled(path, op.Fields, func(field operate.Field) (name, value string) { return field.Form, f.Get(field.Form) })
 	}
 	return ui.At(path, append(keysIn(path, f.Values), "done", string(op.Name))...)
 }

@@ -45,10 +45,10 @@ func (c *view) Draw(s *ui.Info) ui.Drawing {
 	switch {
 	case c.list != nil:
 		top = g.Group{
-			h.P(h.Class("crumbs"), ui.Link(c.list.Page.On, g.Text(c.list.Page.Title))), h.H1(valueNode(&c.list.Columns()[0], c.facts)), ui.Done(c.done),
+			h.P(h.Class("crumbs"), ui.Link(c.list.Page.On, g.Text(c.list.Page.Title))), h.H1(valueNode(&c.list.Columns[0], c.facts)), ui.Done(c.done),
 			c.links(c.list, c.facts, "Actions"),
 		}
-		live = append(live, ui.Card("about", "About", nil, factsOf(c.list, c.facts, []string{c.list.Columns()[0].Form})))
+		live = append(live, ui.Card("about", "About", nil, factsOf(c.list, c.facts, []string{c.list.Columns[0].Form})))
 	default:
 		top = g.Group{h.H1(g.Text(c.ops[0].Page.Title)), ui.Lists(s, c.path), ui.Done(c.done), c.begins()}
 		if find := c.ops[0].Page.Find; find != "" && c.cards[0].all > 0 {
@@ -57,7 +57,7 @@ func (c *view) Draw(s *ui.Info) ui.Drawing {
 	}
 	for _, one := range c.cards {
 		body := c.table(one)
-		if !one.op.IsList() {
+		if !one.op.IsList {
 			body = c.sheet(s, one)
 		}
 		live = append(live, ui.Card(string(one.op.Name), one.op.Page.Title, nil, body, one.cut.DrawIfCut(one.op.Noun), g.If(one.more != "", h.P(h.Class("note"), g.Text(one.more)))))
@@ -69,8 +69,8 @@ func (c *view) Draw(s *ui.Info) ui.Drawing {
 func (c *view) begins() g.Node {
 	var links []g.Node
 	var refused error
-	for _, op := range operate.All() {
-		list := operate.Defined(op.Page.Rows)
+	for _, op := range operate.All {
+		list := operate.Defined[op.Page.Rows]
 		if op.Page.Begin == "" || list == nil || list.Page.On != c.path {
 			continue
 		}
@@ -96,7 +96,7 @@ func (c *view) links(list *operate.Op, row any, label string) g.Node {
 			links = append(links, ui.Action(atRow(one.To, list, row), one.Text))
 		}
 	}
-	for _, op := range operate.All() {
+	for _, op := range operate.All {
 		if op.Page.Rows != list.Name || op.Page.Link == "" || !c.actor.Has(op.Role) || !c.mayChange(op, list, row) || op.Page.Only != nil && !op.Page.Only(row) {
 			continue
 		}
@@ -115,14 +115,14 @@ func (c *view) links(list *operate.Op, row any, label string) g.Node {
 
 // mayChange reports whether the visitor may do an operation, other than look, in the virtual host of a row, or for no row in some virtual host.
 func (c *view) mayChange(op, list *operate.Op, row any) bool {
-	if op.Role == operate.Administrator || !slices.ContainsFunc(op.Fields(), func(f operate.Field) bool { return f.Name == "vhost" }) {
+	if op.Role == operate.Administrator || !slices.ContainsFunc(op.Fields, func(f operate.Field) bool { return f.Name == "vhost" }) {
 		return true
 	}
 	if row == nil {
 		return operate.MayChange(c.Operations.Access, c.actor, "")
 	}
 	at := map[string]string{}
-	for _, column := range list.Columns() {
+	for _, column := range list.Columns {
 		at[column.Name] = operate.Plain(column.Of(row))
 	}
 	if at["vhost"] == "" {
@@ -208,7 +208,7 @@ func cellOf(list *operate.Op, f *operate.Field, row any) g.Node {
 
 // atRow is a path with values of a row.
 func atRow(path string, list *operate.Op, row any) string {
-	return filled(path, list.Columns(), func(column operate.Field) (name, value string) { return column.Name, operate.Plain(column.Of(row)) })
+	return filled(path, list.Columns, func(column operate.Field) (name, value string) { return column.Name, operate.Plain(column.Of(row)) })
 }
 
 // valueNode shows a value of a row.
@@ -259,7 +259,7 @@ func (c *view) drawForm(s *ui.Info, one *card) ui.Drawing {
 	back := about.Parent
 	if list := opening(about.Parent); list != nil {
 		back = ui.At(about.Parent, keysIn(about.Parent, c.values)...)
-		crumbs = g.Group{ui.Link(list.Page.On, g.Text(list.Page.Title)), g.Text(" / "), ui.Link(back, ui.Name(c.values.Get(list.Columns()[0].Form)))}
+		crumbs = g.Group{ui.Link(list.Page.On, g.Text(list.Page.Title)), g.Text(" / "), ui.Link(back, ui.Name(c.values.Get(list.Columns[0].Form)))}
 	}
 	cancel := ui.Link(back, g.Text("Cancel"))
 	title := h.H1(g.Text(about.Title))
@@ -268,11 +268,11 @@ func (c *view) drawForm(s *ui.Info, one *card) ui.Drawing {
 		var hidden g.Group
 		var keys []string
 		last := ""
-		for _, k := range keysOf(one.op, operate.Defined(about.Rows)) {
+		for _, k := range keysOf(one.op, operate.Defined[about.Rows]) {
 			last = c.values.Get(k.field.Form)
 			hidden, keys = append(hidden, ui.Hidden(k.field.Form, last)), append(keys, k.field.Form)
 		}
-		for _, f := range one.op.Fields() {
+		for _, f := range one.op.Fields {
 			if f.On("page") && !slices.Contains(keys, f.Form) {
 				hidden = append(hidden, c.field(one.form, &f))
 			}
@@ -284,7 +284,7 @@ func (c *view) drawForm(s *ui.Info, one *card) ui.Drawing {
 			hidden = append(hidden, one.form.Typed(one.form.Get(about.Typed)))
 		}
 		title = h.H1(g.Text(about.Title+" "), ui.Name(last), g.Text("?"))
-		body = g.Group{factsOf(operate.Defined(about.Rows), one.row, nil), h.P(g.Text(about.Then)), s.Sheet(postOf(one.op), one.form, hidden, ui.Danger(cmp.Or(about.Button, about.Title)), cancel)}
+		body = g.Group{factsOf(operate.Defined[about.Rows], one.row, nil), h.P(g.Text(about.Then)), s.Sheet(postOf(one.op), one.form, hidden, ui.Danger(cmp.Or(about.Button, about.Title)), cancel)}
 	} else {
 		body = c.sheet(s, one, cancel)
 	}
@@ -304,7 +304,7 @@ func (c *view) sheet(s *ui.Info, one *card, others ...g.Node) g.Node {
 	}
 	var folded g.Group
 	more := ""
-	for _, f := range one.op.Fields() {
+	for _, f := range one.op.Fields {
 		switch {
 		case !f.On("page") || f.Own:
 		case f.More != "":
@@ -320,15 +320,15 @@ func (c *view) sheet(s *ui.Info, one *card, others ...g.Node) g.Node {
 		fields = append(fields, h.Details(g.If(!one.form.OK(), g.Attr("open")), h.Summary(g.Text(more)), h.Div(h.Class("sheet"), folded)))
 	}
 	if one.effect != nil {
-		sentences, harm := one.effect.Words()
+		sentences, harm, more := one.effect.Words()
 		class, primary := "good", "primary"
 		if harm {
 			class, primary = "bad", "danger"
 		}
 		fields = append(fields, h.Div(h.Class("whole verdict "+class), h.Role("status"), g.Map(sentences, func(text string) g.Node { return h.P(g.Text(ui.Visible(text))) })))
 		buttons = append([]g.Node{doing("set", about.Button, primary)}, others...)
-		for _, f := range one.op.Fields() {
-			if f.Button != "" && one.effect.More() {
+		for _, f := range one.op.Fields {
+			if f.Button != "" && more {
 				buttons = slices.Insert(buttons, 1, doing(f.Name, f.Button, "danger"))
 			}
 		}
