@@ -367,8 +367,8 @@ func (f *Fair) First() (first deadline.Instant) {
 	return first
 }
 
-// Count is Index.Count over all tenants.
-func (f *Fair) Count(until []deadline.Instant, out []int64) []int64 {
+// PendingBefore is Index.Count over all tenants.
+func (f *Fair) PendingBefore(until []deadline.Instant, out []int64) []int64 {
 	from := len(out)
 	out = append(out, make([]int64, len(until))...)
 	var one []int64

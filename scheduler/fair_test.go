@@ -132,7 +132,7 @@ func TestHold(t *testing.T) {
 		require.NoError(t, f.Settle(ctx, claimed, nil))
 	}
 	require.Equal(t, others, got)
-	require.Equal(t, []int64{1000}, f.Count([]deadline.Instant{2000}, nil))
+	require.Equal(t, []int64{1000}, f.PendingBefore([]deadline.Instant{2000}, nil))
 	require.NoError(t, f.Settle(ctx, first[:50], nil))
 	require.NoError(t, f.Apply(ctx, nil, held[900:]))
 	f.Hold(1, false)
@@ -170,7 +170,7 @@ func TestTenantsAreForgotten(t *testing.T) {
 	require.NoError(t, f.Apply(ctx, all, nil))
 	known = false
 	require.Equal(t, deadline.Instant(10), f.First())
-	require.Equal(t, []int64{0, 3000}, f.Count([]deadline.Instant{9, 16}, nil))
+	require.Equal(t, []int64{0, 3000}, f.PendingBefore([]deadline.Instant{9, 16}, nil))
 	seen := 0
 	require.NoError(t, f.Scan(ctx, func(page []deadline.Ref) error {
 		seen += len(page)

@@ -42,7 +42,7 @@ func (m *Scheduler) waitFor(queue uint64, refs []deadline.Ref, path deadline.Pat
 			m.busy.mu.Lock()
 			m.busy.answered = append(m.busy.answered, a)
 			m.busy.mu.Unlock()
-			m.wakeFire.wake()
+			deadline.Wake(m.wakeFire.signal)
 		}()
 		a.answers = m.primary.Expire(refs, path, true, nil)
 	})

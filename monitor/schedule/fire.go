@@ -69,7 +69,7 @@ func (m *Scheduler) fire(ctx context.Context, l *monitor.Loop) error {
 		}
 		timer.Reset(wait)
 		select {
-		case <-timer.C():
+		case <-timer.C:
 		case <-m.wakeFire.signal:
 		case <-ctx.Done():
 		}
@@ -124,16 +124,17 @@ func earlier(a, b deadline.Instant) deadline.Instant {
 
 // indexFires returns how long after a deadline the index fires, and by which path.
 func (m *Scheduler) indexFires() (path deadline.Path, grace time.Duration) {
+	r := m.redis
 	switch {
-	case m.redis == nil:
+	case r == nil:
 		return deadline.Eager, 0
-	case m.redis.fires() && m.redis.stuck():
-		return deadline.Stalled, rescueAfter
-	case m.redis.fires():
-		return deadline.Index, rescueAfter
-	default:
+	case !r.fires():
 		return deadline.Index, 0
+	// A schedule that is up has no excuse for a deadline it let pass if it does not answer, or says that it has nothing more to claim.
+	case !r.behind.Load() || r.now().Sub(deadline.Instant(r.answeredAt.Load())) > rescueAfter:
+		return deadline.Stalled, rescueAfter
 	}
+	return deadline.Index, rescueAfter
 }
 
 // recordAnswers records what has been answered for queues that were in use, and goes on with these.

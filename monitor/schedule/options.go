@@ -62,9 +62,7 @@ type Options struct {
 	NewTimer func() (Timer, error)
 }
 
-const (
-	defaultWriteWindow = 20 * time.Millisecond
-)
+const defaultWriteWindow = 20 * time.Millisecond
 
 func (o Options) withDefaults() (Options, error) {
 	if o.Primary == nil {
@@ -83,7 +81,7 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	o.WriteWindow = cmp.Or(o.WriteWindow, defaultWriteWindow)
 	if o.NewTimer == nil {
-		o.NewTimer = func() (Timer, error) { return newRuntimeTimer(), nil }
+		o.NewTimer = runtimeTimer
 	}
 	return o, nil
 }

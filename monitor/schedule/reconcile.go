@@ -104,7 +104,7 @@ func (m *Scheduler) sync(ctx context.Context, r *redisSchedule, tick func()) err
 	missing := max(queued-p.known, 0)
 	m.metrics.missing.Add(float64(missing))
 	m.metrics.orphans.Add(float64(orphans))
-	r.wakeClaim.wake()
+	deadline.Wake(r.wakeClaim.signal)
 	m.log.Info("schedule reconciled",
 		zap.Int("queued", queued), zap.Int("missing", missing), zap.Int("orphans", orphans))
 	return nil

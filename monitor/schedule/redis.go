@@ -121,17 +121,11 @@ func (r *redisSchedule) up() bool {
 // fires reports whether Redis fires, so that the index need not fire at the deadline.
 func (r *redisSchedule) fires() bool { return r.up() && !r.distrusted.Load() }
 
-// stuck reports whether a schedule that is up has no excuse for a deadline it let pass:
-// it does not answer, or says that it has nothing more to claim.
-func (r *redisSchedule) stuck() bool {
-	return !r.behind.Load() || r.now().Sub(deadline.Instant(r.answeredAt.Load())) > rescueAfter
-}
-
 // distrust lets the index fire until the schedule has been checked.
 func (r *redisSchedule) distrust() {
 	if !r.distrusted.Swap(true) {
 		r.log.Warn("schedule let deadlines pass; the index fires")
-		r.wakeFire.wake()
+		deadline.Wake(r.wakeFire.signal)
 		deadline.Wake(r.checker)
 	}
 }
@@ -171,14 +165,14 @@ func (r *redisSchedule) rebuilt() error {
 	r.answeredAt.Store(int64(r.now()))
 	r.distrusted.Store(false)
 	r.log.Info("schedule up")
-	r.wakeClaim.wake()
+	deadline.Wake(r.wakeClaim.signal)
 	return nil
 }
 
 // enterLocked changes the state.
 func (r *redisSchedule) enterLocked(state monitor.ScheduleState, reason string) {
 	r.state, r.since, r.reason = state, time.Now(), reason
-	r.wakeFire.wake()
+	deadline.Wake(r.wakeFire.signal)
 }
 
 // stillDown notes why the schedule could not be brought up.
@@ -291,13 +285,13 @@ func (r *redisSchedule) put(more pending) {
 // trust lets an up schedule fire again.
 func (r *redisSchedule) trust() {
 	if r.distrusted.Swap(false) {
-		r.wakeClaim.wake()
+		deadline.Wake(r.wakeClaim.signal)
 	}
 }
 
 // drained lets the claim loop go on if it waits for room.
 func (r *redisSchedule) drained() {
 	if r.full.Load() {
-		r.wakeClaim.wake()
+		deadline.Wake(r.wakeClaim.signal)
 	}
 }

@@ -129,8 +129,3 @@ func (x *index) Waiting() (pending int64, nextAt deadline.Instant) {
 	}
 	return n + x.window.Load(), x.First()
 }
-
-// PendingBefore implements monitor.Pending.
-func (x *index) PendingBefore(until []deadline.Instant, out []int64) []int64 {
-	return x.Count(until, out)
-}

@@ -23,14 +23,14 @@ type preciseTimer struct {
 func PreciseTimer() (Timer, error) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
-		return nil, fmt.Errorf("schedule: timerfd_create: %w", err)
+		return Timer{}, fmt.Errorf("schedule: timerfd_create: %w", err)
 	}
 	t := &preciseTimer{
 		file: os.NewFile(uintptr(fd), "timerfd"), fd: fd,
 		ticks: make(chan time.Time, 1), ended: make(chan struct{}),
 	}
 	go t.run()
-	return t, nil
+	return Timer{t.ticks, t.reset, t.stop}, nil
 }
 
 // run turns expirations into ticks until the file is closed.
@@ -48,16 +48,14 @@ func (t *preciseTimer) run() {
 	}
 }
 
-func (t *preciseTimer) C() <-chan time.Time { return t.ticks }
-
-func (t *preciseTimer) Reset(d time.Duration) {
+func (t *preciseTimer) reset(d time.Duration) {
 	once := unix.ItimerSpec{Value: unix.NsecToTimespec(max(d, 1).Nanoseconds())}
 	if err := unix.TimerfdSettime(t.fd, 0, &once, nil); err != nil {
 		panic("schedule: timerfd_settime: " + err.Error())
 	}
 }
 
-func (t *preciseTimer) Stop() {
+func (t *preciseTimer) stop() {
 	t.file.Close()
 	<-t.ended
 }

@@ -2,5 +2,5 @@
 
 package schedule
 
-// PreciseTimer returns the runtime's timer: no finer one is used on this system.
-func PreciseTimer() (Timer, error) { return newRuntimeTimer(), nil }
+// PreciseTimer is the runtime's timer: no finer one is used on this system.
+var PreciseTimer = runtimeTimer

@@ -30,11 +30,6 @@ func (w *wakeup) sleepUntil(at deadline.Instant) { w.until.Store(int64(at)) }
 // wakeFor wakes the loop if at is earlier than the instant it sleeps until.
 func (w *wakeup) wakeFor(at deadline.Instant) {
 	if int64(at) < w.until.Load() {
-		w.wake()
+		deadline.Wake(w.signal)
 	}
-}
-
-// wake wakes the loop.
-func (w *wakeup) wake() {
-	deadline.Wake(w.signal)
 }

@@ -45,7 +45,7 @@ func (s *Store) score(ctx context.Context, present bool, n int, at func(int) sch
 		args := redis.ZAddArgs{XX: present, Members: make([]redis.Z, 0, to-from)}
 		for i := from; i < to; i++ {
 			later := at(i)
-			member, err := memberOf(later.Ref)
+			member, err := scheduler.AppendText(make([]byte, 0, scheduler.TextLen), later.Ref)
 			if err := cmp.Or(err, scheduler.CheckInstant(later.At)); err != nil {
 				return err
 			}
@@ -60,7 +60,7 @@ func (s *Store) remove(ctx context.Context, shadows []deadline.Ref) error {
 	return s.write(ctx, "ZREM", len(shadows), func(pipe redis.Pipeliner, from, to int) error {
 		members := make([]any, 0, to-from)
 		for _, shadow := range shadows[from:to] {
-			member, err := memberOf(shadow)
+			member, err := scheduler.AppendText(make([]byte, 0, scheduler.TextLen), shadow)
 			if err != nil {
 				return err
 			}
@@ -69,10 +69,6 @@ func (s *Store) remove(ctx context.Context, shadows []deadline.Ref) error {
 		pipe.ZRem(ctx, s.due, members...)
 		return nil
 	})
-}
-
-func memberOf(shadow deadline.Ref) ([]byte, error) {
-	return scheduler.AppendText(make([]byte, 0, scheduler.TextLen), shadow)
 }
 
 // write sends commands for n members, a page at a time. If the server refuses a page, the
