@@ -39,18 +39,13 @@ func (c *latenessCount) addAll(o *latenessCount) {
 
 // latenessHistogram is a Prometheus histogram that takes a batch at a time: one
 // Observe per message would cost more than firing it.
-type latenessHistogram struct {
-	desc     *prometheus.Desc
-	lastHour lastHour
-}
+type latenessHistogram struct{ lastHour lastHour }
 
-func newLatenessHistogram() *latenessHistogram {
-	return &latenessHistogram{lastHour: lastHour{started: time.Now()}, desc: prometheus.NewDesc("curfew_deadline_lateness_seconds",
-		"How long after its deadline an expired message left its queue. Messages that a consumer held past their deadlines are not counted.", nil, nil)}
-}
+var latenessDesc = prometheus.NewDesc("curfew_deadline_lateness_seconds",
+	"How long after its deadline an expired message left its queue. Messages that a consumer held past their deadlines are not counted.", nil, nil)
 
 // Describe implements prometheus.Collector.
-func (h *latenessHistogram) Describe(out chan<- *prometheus.Desc) { out <- h.desc }
+func (h *latenessHistogram) Describe(out chan<- *prometheus.Desc) { out <- latenessDesc }
 
 // Collect implements prometheus.Collector.
 func (h *latenessHistogram) Collect(out chan<- prometheus.Metric) {
@@ -62,7 +57,7 @@ func (h *latenessHistogram) Collect(out chan<- prometheus.Metric) {
 			cumulative[float64(latenessMillis[i])/1000] = count
 		}
 	}
-	out <- prometheus.MustNewConstHistogram(h.desc, count, float64(total.micros)/1e6, cumulative)
+	out <- prometheus.MustNewConstHistogram(latenessDesc, count, float64(total.micros)/1e6, cumulative)
 }
 
 // Lateness is how late messages expired, since the monitor was made.

@@ -9,7 +9,7 @@ import (
 )
 
 func TestLatenessHistogram(t *testing.T) {
-	h, c := newLatenessHistogram(), latenessCount{}
+	h, c := &latenessHistogram{lastHour: lastHour{started: time.Now()}}, latenessCount{}
 	for _, micros := range []time.Duration{300, 1000, 1001, 3000, 999_000, 1_000_000, 1_000_001, 60_000_000, 60_000_001} {
 		c.add(micros * time.Microsecond)
 	}

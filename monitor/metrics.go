@@ -1,6 +1,8 @@
 package monitor
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
@@ -17,7 +19,7 @@ func newMetrics(m *Monitor) *metrics {
 	to := m.options.Registerer
 	reg := promauto.With(to)
 	x := &metrics{
-		lateness: newLatenessHistogram(),
+		lateness: &latenessHistogram{lastHour: lastHour{started: time.Now()}},
 		fired: reg.NewCounterVec(prometheus.CounterOpts{Name: "curfew_deadlines_fired_total",
 			Help: "Messages that expired unconsumed, by what became of them (action) and how the expiry came about (path)."}, []string{"vhost", "queue", "action", "path"}),
 		failed: reg.NewCounterVec(prometheus.CounterOpts{Name: "curfew_deadlines_failed_total",
@@ -32,24 +34,6 @@ func newMetrics(m *Monitor) *metrics {
 	reg.NewGaugeFunc(prometheus.GaugeOpts{Name: "curfew_deadline_next_timestamp_seconds",
 		Help: "The next deadline, leaving out those that have passed while consumers hold the messages; 0 when there is none."},
 		func() float64 { return float64(m.nextDeadline()) / 1e6 })
-	to.MustRegister(x.lateness, &beats{m, prometheus.NewDesc("curfew_scheduler_last_tick_timestamp_seconds",
-		"When a loop of the monitor was last alive.", []string{"loop"}, nil)})
+	to.MustRegister(x.lateness)
 	return x
-}
-
-// beats collects when each loop was last alive.
-type beats struct {
-	m    *Monitor
-	desc *prometheus.Desc
-}
-
-// Describe implements prometheus.Collector.
-func (b *beats) Describe(out chan<- *prometheus.Desc) { out <- b.desc }
-
-// Collect implements prometheus.Collector.
-func (b *beats) Collect(out chan<- prometheus.Metric) {
-	for _, l := range b.m.loops {
-		at := float64(l.LastTick().UnixMilli()) / 1000
-		out <- prometheus.MustNewConstMetric(b.desc, prometheus.GaugeValue, at, l.name)
-	}
 }

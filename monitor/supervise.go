@@ -10,6 +10,8 @@ import (
 	"curfew/broker/deadline"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"go.uber.org/zap"
 )
 
@@ -36,6 +38,9 @@ type Loop struct {
 func (m *Monitor) AddLoop(name string, run func(context.Context, *Loop) error) *Loop {
 	l := &Loop{name: name, run: run}
 	m.loops = append(m.loops, l)
+	promauto.With(m.options.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "curfew_scheduler_last_tick_timestamp_seconds", Help: "When a loop of the monitor was last alive.", ConstLabels: prometheus.Labels{"loop": name},
+	}, func() float64 { return float64(l.LastTick().UnixMilli()) / 1000 })
 	return l
 }
 
