@@ -103,11 +103,16 @@ func (p *page) now(s *ui.Info) g.Node {
 	if len(p.Incidents) == 0 {
 		return ui.Card("now", "Now", nil, ui.Empty(g.Text("No incidents.")))
 	}
-	return ui.Card("now", "Now: "+string(p.Verdict), nil, g.Map(p.Incidents, func(i incident.Incident) g.Node { return p.one(s, &i) }))
+	said := map[string]bool{}
+	return ui.Card("now", "Now: "+string(p.Verdict), nil, g.Map(p.Incidents, func(i incident.Incident) g.Node {
+		again := said[i.Do] // an incident above, of the same condition, says what to do
+		said[i.Do] = true
+		return p.one(s, &i, !again)
+	}))
 }
 
-// one draws an incident that is not over.
-func (p *page) one(s *ui.Info, i *incident.Incident) g.Node {
+// one draws an incident that is not over, with what to do about it if advise is set.
+func (p *page) one(s *ui.Info, i *incident.Incident, advise bool) g.Node {
 	state := g.Group{g.Text("since " + ui.Clock(i.Since.UnixMilli()) + " UTC, " + ui.Millis(p.Now-i.Since.UnixMilli()))}
 	if i.Losing != nil {
 		state = append(state, g.Text(" · losing messages since "+ui.Clock(i.Losing.UnixMilli())+" UTC"))
@@ -124,7 +129,7 @@ func (p *page) one(s *ui.Info, i *incident.Incident) g.Node {
 		g.If(len(i.Worst) > 1, h.Ul(g.Map(i.Worst, func(q incident.Affected) g.Node {
 			return h.Li(ui.QueueLink(ui.QueueURL(q.VHost, q.Queue), q.VHost, q.Queue), g.Text(" "), ui.Name(q.Text))
 		}))),
-		h.P(ui.Advice(i.Do), g.Text(" "), ui.Code(i.Command)),
+		h.P(g.If(advise, g.Group{ui.Advice(i.Do), g.Text(" ")}), ui.Code(i.Command)),
 		h.P(ui.Spaced(
 			ui.Follow("related", i.Page, "Look"),
 			g.If(i.Runbook != "", h.A(h.Href(i.Runbook), h.Rel("external noopener"), g.Text("What to do"))),

@@ -45,8 +45,9 @@ func (o *overview) verdicts() g.Node {
 	list, others := o.shown()
 	where, more, inMemory := o.Storage()
 	whole := min(len(list), bannerWhole)
+	said := map[string]bool{}
 	incidents := func(list []incident.Incident, whole bool) g.Node {
-		return g.Map(list, func(i incident.Incident) g.Node { return o.incident(&i, whole) })
+		return g.Map(list, func(i incident.Incident) g.Node { return o.incident(&i, whole, said) })
 	}
 	return h.Section(h.Role("status"), h.Aria("label", "State"), h.Data("looked-at", o.LookedAt.Format(time.RFC3339Nano)), g.If(len(o.Changed) > 0, h.Class("state")),
 		o.verdict(), incidents(list[:whole], true), o.changes(), incidents(list[whole:], false),
@@ -88,9 +89,12 @@ func (o *overview) changes() g.Node {
 	return h.Section(h.Class("changed"), h.H2(g.Text("What changed")), h.Ul(h.Class("marks"), g.Map(o.Changed, func(m history.Mark) g.Node { return mark(&m) })))
 }
 
-// incident is one in the banner. In brief it has the first thing to do, with the page or the command for it.
-func (o *overview) incident(i *incident.Incident, whole bool) g.Node {
+// incident is one in the banner. In brief it has the first thing to do, with the page or the command for it. What is to be done is left out if
+// the incidents above, of the same condition, have said it.
+func (o *overview) incident(i *incident.Incident, whole bool, said map[string]bool) g.Node {
 	first, _, _ := strings.Cut(i.Do, ". ")
+	again := said[first] && (!whole || said[i.Do])
+	said[first], said[i.Do] = true, true
 	look, class := ui.Link(i.Page, g.Text("Look")), "verdict "+ui.RiskClass(i.Level == incident.Critical)
 	if i.Page == "/" { // this one
 		look = ui.Code(i.Command)
@@ -106,8 +110,8 @@ func (o *overview) incident(i *incident.Incident, whole bool) g.Node {
 		h.H2(ui.Link("/incidents#incident-"+i.ID, ui.Name(i.Summary))),
 		g.If(whole, h.Div(h.Class("whole"), g.Map(queues, func(q incident.Affected) g.Node {
 			return h.P(h.B(ui.QueueLink(ui.QueueURL(q.VHost, q.Queue), q.VHost, q.Queue)), g.Text(" "), ui.Name(q.Text))
-		}), h.P(ui.Advice(i.Do)))),
-		h.P(h.Class("first"), ui.Advice(strings.TrimSuffix(first, ".")+".")),
+		}), g.If(!again, h.P(ui.Advice(i.Do))))),
+		g.If(!again, h.P(h.Class("first"), ui.Advice(strings.TrimSuffix(first, ".")+"."))),
 		h.P(look, ui.Faint(" "+o.since(i))))
 }
 

@@ -17,6 +17,8 @@ func TestTheBannerIsShort(t *testing.T) {
 	for n := range 14 {
 		o.Incidents = append(o.Incidents, incident.Incident{Summary: "thing " + strconv.Itoa(n), Level: incident.Critical, Do: "Add some. Then `look`.", Page: "/queue?name=q"})
 	}
+	o.Incidents[1].Do = "Add others. Then `look`."
+	o.Incidents[11].Do = "Declare it. Then `look`."
 	o.Incidents[10].Page, o.Incidents[10].Command = "/", "curfew status"
 	one := incident.Affected{VHost: "v", Queue: "<q>", Text: "is wrong"}
 	o.Incidents[0].Worst, o.Incidents[1].Worst = []incident.Affected{one, one}, []incident.Affected{one}
@@ -25,10 +27,11 @@ func TestTheBannerIsShort(t *testing.T) {
 	require.Contains(t, page.String(), "<h1>Not all is well: 14 critical incidents, 0 warnings.</h1>")
 	require.Contains(t, page.String(), `thing 0</a></h2><div class="whole"><p><b><a href="/queue?name=%3Cq%3E&amp;vhost=v">&lt;q&gt;</a> <span class="faint">v</span></b> is wrong</p>`)
 	require.Equal(t, 2, strings.Count(page.String(), "is wrong"), "where there is one queue, the heading says it")
-	require.Contains(t, page.String(), `thing 1</a></h2><div class="whole"><p>Add some. Then`)
+	require.Contains(t, page.String(), `thing 1</a></h2><div class="whole"><p>Add others. Then`)
 	require.Equal(t, 2, strings.Count(page.String(), "whole"), "the others are in brief")
-	require.Contains(t, page.String(), `thing 11</a></h2><p class="first">Add some.</p><p><a href="/queue?name=q">Look</a>`)
-	require.Contains(t, page.String(), `thing 10</a></h2><p class="first">Add some.</p><p><span class="command"><code>curfew status</code>`, "the page is this one")
+	require.Contains(t, page.String(), `thing 11</a></h2><p class="first">Declare it.</p><p><a href="/queue?name=q">Look</a>`)
+	require.Contains(t, page.String(), `thing 10</a></h2><p><span class="command"><code>curfew status</code>`, "the page is this one")
+	require.Equal(t, 1, strings.Count(page.String(), `<p class="first">Add some.`), "what is to be done is said once")
 	require.NotContains(t, page.String(), "thing 12")
 	require.Contains(t, page.String(), "2 more incidents")
 }
