@@ -21,16 +21,6 @@ const (
 	maxSpread = 60
 )
 
-// Source is what is sampled. Its methods are called by one goroutine.
-type Source interface {
-	// Queues calls fn with each queue, and returns how many messages clients published and how many were delivered to them, in total.
-	Queues(fn func(*Queue)) Stats
-	// Meant reports whether an expiry in a queue is no loss.
-	Meant(vhost, queue string) bool
-	// State is called every few seconds. Whatever is new in it becomes a mark.
-	State() State
-}
-
 // Queue is a queue at a moment. Its counts are since it was made; a count that is lower than before has begun again.
 type Queue struct {
 	VHost, Name          string
@@ -44,10 +34,15 @@ type Queue struct {
 // Stats are counts since the process began.
 type Stats struct{ Published, Delivered uint64 }
 
-// Options of a History. Source is required.
+// Options of a History. Its functions are called by one goroutine.
 type Options struct {
-	Source Source
-	// Traffic says that the source knows what is published and delivered.
+	// Queues calls fn with each queue, and returns how many messages clients published and how many were delivered to them, in total. Required.
+	Queues func(fn func(*Queue)) Stats
+	// Meant reports whether an expiry in a queue is no loss; nil: that is not known of any, so none is.
+	Meant func(vhost, queue string) bool
+	// State is called every few seconds. Whatever is new in it becomes a mark. Required.
+	State func() State
+	// Traffic says that Queues knows what is published and delivered.
 	Traffic bool
 	// File is where the history is kept over a restart; "": nowhere.
 	File    string
@@ -117,7 +112,7 @@ func (h *History) Run(ctx context.Context) error {
 			took := h.now().Sub(at)
 			next.Reset(max(h.now().Truncate(sampleEvery).Add(sampleEvery).Sub(h.now()), min((sampleShare-1)*took, longestPause)))
 		case <-states.C:
-			h.watch(h.Source.State(), h.now())
+			h.watch(h.State(), h.now())
 			if h.now().Sub(h.savedAt) >= saveEvery {
 				h.save()
 			} else {
@@ -132,7 +127,7 @@ func (h *History) Run(ctx context.Context) error {
 // sample takes a sample, and writes the seconds since the last one.
 func (h *History) sample(at time.Time) {
 	h.sampled = h.sampled[:0]
-	totals := h.Source.Queues(func(q *Queue) { h.sampled = append(h.sampled, *q) })
+	totals := h.Queues(func(q *Queue) { h.sampled = append(h.sampled, *q) })
 	h.askMeant()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -180,7 +175,7 @@ func (h *History) askMeant() {
 	}
 	h.mu.Unlock()
 	for _, s := range expired {
-		meant := h.Source.Meant(s.vhost, s.name)
+		meant := h.Meant != nil && h.Meant(s.vhost, s.name)
 		h.mu.Lock()
 		s.meant = meant
 		h.mu.Unlock()

@@ -53,7 +53,7 @@ func start() time.Time { return time.Now().Truncate(time.Hour).Add(-time.Hour) }
 func day(t testing.TB, o Options) (*History, *fake) {
 	t.Helper()
 	f := &fake{}
-	o.Source = f
+	o.Queues, o.Meant, o.State = f.Queues, f.Meant, f.State
 	h := New(o)
 	h.now = start
 	return h, f
@@ -711,7 +711,7 @@ func TestHowItEnded(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "history")
 	synctest.Test(t, func(t *testing.T) {
 		life := func(lasts time.Duration, killed bool) (began string) {
-			h := New(Options{File: file, Version: "2", Source: &fake{}})
+			h := New(Options{File: file, Version: "2", Queues: new(fake).Queues, State: new(fake).State})
 			ctx, stop := context.WithCancel(t.Context())
 			ended := make(chan error)
 			go func() { ended <- h.Run(ctx) }()
@@ -800,7 +800,7 @@ func TestRun(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "history")
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{queues: []Queue{{VHost: "/", Name: "q", Depth: 5}}, state: State{Schedule: "down"}}
-		h := New(Options{Source: f, File: file})
+		h := New(Options{Queues: f.Queues, Meant: f.Meant, State: f.State, File: file})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- h.Run(ctx) }()
@@ -827,7 +827,7 @@ func TestSamplesThatWait(t *testing.T) {
 		f := &fake{slow: 400 * time.Millisecond}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		require.NoError(t, New(Options{Source: f}).Run(ctx))
+		require.NoError(t, New(Options{Queues: f.Queues, Meant: f.Meant, State: f.State}).Run(ctx))
 		require.Greater(t, f.rounds, 12)
 	})
 }

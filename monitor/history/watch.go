@@ -136,7 +136,8 @@ func (h *History) watchClientsLocked(clients []Client, at int64) {
 			continue
 		}
 		if !known && len(of) > 0 {
-			text := fmt.Sprintf("%s connects in version %s, before it in %s", name, c.Version, latest(of))
+			before := slices.MaxFunc(slices.Sorted(maps.Keys(of)), func(a, b string) int { return cmp.Compare(of[a], of[b]) }) // was connected last
+			text := fmt.Sprintf("%s connects in version %s, before it in %s", name, c.Version, before)
 			found = append(found, Mark{At: at * 1000, Kind: Deployed, Text: text, About: c.Name})
 		}
 		if of[c.Version] = at; len(of) > maxVersions {
@@ -154,11 +155,6 @@ func (h *History) watchClientsLocked(clients []Client, at int64) {
 		}
 	}
 	h.marks.addTogether(found, "%d more applications connect in a new version")
-}
-
-// latest is the version that was connected last.
-func latest(of map[string]int64) string {
-	return slices.MaxFunc(slices.Sorted(maps.Keys(of)), func(a, b string) int { return cmp.Compare(of[a], of[b]) })
 }
 
 // oldest is the version that has not been connected for the longest time.

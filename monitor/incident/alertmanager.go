@@ -60,11 +60,3 @@ func (m *manager) send(ctx context.Context, n *notice) error {
 	}
 	return m.do(ctx, http.MethodPost, encode(list), http.Header{})
 }
-
-// watchdog is an alert that fires for as long as this process is well. When it stops, something is wrong.
-func watchdog(from source, now time.Time) *notice {
-	return &notice{
-		Incident: Incident{Condition: "watchdog", Alertname: "CurfewWatchdog", Level: Info, Since: now, Runbook: from.runbook("CurfewWatchdog"), Summary: "Deadlines are watched: this alert fires all the time; if it stops, something is wrong"},
-		source:   from, rule: &rule{Rule: Rule{Name: "curfew", Severity: "none"}}, names: map[string]string{"alertname": "CurfewWatchdog"}, at: now,
-	}
-}

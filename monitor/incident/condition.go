@@ -164,7 +164,10 @@ var Conditions = []*Condition{
 	},
 	{
 		// Longer than LateWithin: one stall, however many messages it made late, does not begin it.
-		Name: "lateness_high", Level: Warning, What: "messages expire late again and again", Was: "messages expired late again and again", Whom: "all queues", Begins: LateWithin + 2*time.Minute, Ends: 10 * time.Second, see: seeLateness,
+		Name: "lateness_high", Level: Warning, What: "messages expire late again and again", Was: "messages expired late again and again", Whom: "all queues", Begins: LateWithin + 2*time.Minute, Ends: 10 * time.Second,
+		see: func(s *State) []Finding { // what neither seeLate nor seeStarved tells: short stalls without a processor that go on for minutes
+			return one(s.LateShare > mostLate && s.Starved < starvedBadly && len(seeLate(s)) == 0, "%.0f %% of what expired in the last minutes did so over a second after its deadline", 100*s.LateShare)
+		},
 		Do: "Give this machine or container more processor time.", Command: "curfew audit search --min-lateness 1s", Page: "/audit?min_lateness=1s",
 	},
 	{

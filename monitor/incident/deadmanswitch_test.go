@@ -24,17 +24,16 @@ func TestDeadManSwitch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var hangs, broken atomic.Bool
 		registry := prometheus.NewRegistry()
-		d, err := NewDeadManSwitch(Options{File: path, Registerer: registry, Stalled: func() []string {
-			return map[bool][]string{true: {"loop fire"}}[hangs.Load()]
-		}})
+		a, err := New(Options{File: path, Stalled: func() []string { return map[bool][]string{true: {"loop fire"}}[hangs.Load()] }})
 		require.NoError(t, err)
+		registry.MustRegister(a.heart.lastTime)
 		var beats atomic.Int64
-		d.poster.client.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+		a.heart.poster.client.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
 			require.Equal(t, "/secret", r.URL.Path)
 			beats.Add(1)
 			return &http.Response{StatusCode: map[bool]int{false: 200, true: 500}[broken.Load()], Body: http.NoBody, Request: r}, nil
 		})
-		go d.Run(t.Context())
+		go a.Run(t.Context())
 		synctest.Wait()
 		pass(time.Minute + time.Second)
 		require.EqualValues(t, 3, beats.Load())

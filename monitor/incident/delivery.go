@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -10,10 +11,10 @@ import (
 
 // delivery hands notifications to the log and to the sinks in force. Safe for concurrent use.
 type delivery struct {
-	log      *zap.Logger
-	metrics  *metrics
-	exchange Exchange
-	firing   func(sink string) []*notice // what an Alertmanager is sent
+	log     *zap.Logger
+	metrics *metrics
+	publish func(context.Context, Publication) error
+	firing  func(sink string) []*notice // what an Alertmanager is sent
 
 	mu       sync.Mutex
 	outboxes []*outbox                   // replaced, never changed
@@ -81,7 +82,7 @@ func (d *delivery) use(list []sinkSettings) {
 	for _, s := range list {
 		n := slices.IndexFunc(ended, func(o *outbox) bool { return o.name == s.name })
 		if n < 0 {
-			o := &outbox{name: s.name, settings: s, sink: d.newSink(s), log: d.log, counts: d.metrics.of(s.name), arrived: make(chan struct{}, 1)}
+			o := &outbox{name: s.name, settings: s, sink: d.newSink(s), log: d.log, metrics: d.metrics, length: d.metrics.begin(s.name), arrived: make(chan struct{}, 1)}
 			if d.start != nil {
 				o.stop = d.start(o)
 			}

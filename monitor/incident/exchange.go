@@ -8,12 +8,6 @@ import (
 	"strings"
 )
 
-// Exchange is where events are published for programs: a topic exchange.
-type Exchange interface {
-	// Publish publishes one event. It succeeds even if no queue is bound.
-	Publish(ctx context.Context, p Publication) error
-}
-
 // Publication is an event on its way to an exchange.
 type Publication struct {
 	// RoutingKey is event.vhost.queue; without a queue, the event alone.
@@ -23,8 +17,8 @@ type Publication struct {
 	Body        []byte
 }
 
-// exchangeSink publishes alerts for programs.
-type exchangeSink struct{ exchange Exchange }
+// exchangeSink publishes alerts for programs, with Options.Publish.
+type exchangeSink func(context.Context, Publication) error
 
 // event is a notification as plain JSON: the incident, and whether it begins or is over.
 type event struct {
@@ -52,7 +46,7 @@ func (s exchangeSink) send(ctx context.Context, a *notice) error {
 		key = strings.Join([]string{key, e.VHost, e.Queue}, ".")
 	}
 	id := fmt.Sprintf("%s-%s-%d", a.ID, a.status(), a.at.UnixNano())
-	err := s.exchange.Publish(ctx, Publication{RoutingKey: key[:min(len(key), maxRoutingKey)], ContentType: "application/json", MessageID: id, Body: encode(e)})
+	err := s(ctx, Publication{RoutingKey: key[:min(len(key), maxRoutingKey)], ContentType: "application/json", MessageID: id, Body: encode(e)})
 	if err != nil {
 		return fmt.Errorf("incident: publish: %w", err)
 	}

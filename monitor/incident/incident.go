@@ -361,9 +361,6 @@ func (n *notice) text() string {
 	return n.Summary
 }
 
-// id names an incident for services that keep some, from its beginning to its end.
-func (n *notice) id() string { return "curfew/" + cut(n.source.instance, 64) + "/" + n.ID }
-
 // labels are those of an incident as it leaves this process.
 func (n *notice) labels() map[string]string {
 	labels := maps.Clone(n.names)

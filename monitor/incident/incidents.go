@@ -2,9 +2,7 @@ package incident
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -30,6 +28,7 @@ type Incidents struct {
 	starved  probe
 	tracker  *tracker
 	delivery *delivery
+	heart    heart
 	reload   chan struct{} // the file is to be read now
 	saving   sync.Mutex    // held while the file of incidents is written
 
@@ -55,28 +54,19 @@ func New(o Options) (*Incidents, error) {
 	}
 	a := &Incidents{options: o, log: o.Log.Named("incident"), tracker: &tracker{}, losses: losses{}, reload: make(chan struct{}, 1)}
 	a.tallies.all = make(map[tallyKey]*Tally)
+	a.heart.stalled, a.heart.poster, a.heart.log = o.Stalled, newPoster(""), o.Log.Named("dead-man-switch")
 	var err error
 	if a.metrics, err = newMetrics(o.Registerer, a); err != nil {
 		return nil, err
 	}
 	a.delivery = &delivery{
-		log: a.log, metrics: a.metrics, exchange: o.Exchange, firing: func(sink string) []*notice { return a.tracker.firing(sink, o.Stalled != nil && len(o.Stalled()) == 0) },
+		log: a.log, metrics: a.metrics, publish: o.Publish, firing: func(sink string) []*notice { return a.tracker.firing(sink, o.Stalled != nil && len(o.Stalled()) == 0) },
 	}
 	if err := a.load(); err != nil {
 		return nil, err
 	}
 	a.readAgain(true)
 	return a, nil
-}
-
-// readSettings reads the file and the URLs.
-func (a *Incidents) readSettings() (settings, error) {
-	s, err := a.options.readSettings()
-	if a.options.Exchange == nil && slices.ContainsFunc(s.sinks, func(s sinkSettings) bool { return s.url == eventsURL }) {
-		s.sinks = slices.DeleteFunc(s.sinks, func(s sinkSettings) bool { return s.url == eventsURL })
-		err = errors.Join(err, fmt.Errorf("incident: no exchange for %s", eventsURL))
-	}
-	return s, err
 }
 
 // FileError is why the file is not in force, with every mistake by line and field; nil if it is in force or there is none.
@@ -100,6 +90,9 @@ func (a *Incidents) Run(ctx context.Context) error {
 	running.Go(func() { a.starved.watch(ctx) })
 	if a.options.File != "" {
 		running.Go(func() { a.watchFile(ctx) })
+		if a.options.Stalled != nil {
+			running.Go(func() { a.heart.run(ctx) })
+		}
 	}
 	tick := time.NewTimer(lookEvery)
 	defer tick.Stop()
@@ -112,7 +105,10 @@ func (a *Incidents) Run(ctx context.Context) error {
 			a.looking.Unlock()
 			a.saveChanges(saveEvery)
 		case <-ctx.Done():
-			for _, n := range a.tracker.untold(time.Now()) {
+			untold := func(i *incident) bool { // what did not last yet is told only if it has cost messages
+				return i.ToldAt == "" && i.Level != Info && !i.Quiet && i.gone.IsZero() && (i.open || i.Toll > 0)
+			}
+			for _, n := range a.tracker.begun(time.Now(), untold) {
 				a.delivery.write(n)
 			}
 			a.saveChanges(0) // until when what is open is known to last
@@ -151,7 +147,7 @@ func (a *Incidents) judgeLocked(now time.Time) {
 // state is the state now.
 func (a *Incidents) state(now time.Time) *State {
 	incidents := a.tracker.view().goesOn
-	s := &State{Tallies: a.tallies.going(now, func(*Tally) bool { return false }, incidents), Starved: a.starved.within(starvedFor, now), Sinks: a.Sinks(), FileError: a.FileError(), Lost: make(map[string]uint64)}
+	s := &State{Tallies: a.tallies.going(now, func(*Tally) bool { return false }, incidents), Starved: a.starved.within(starvedFor, now), Sinks: a.Sinks(), FileError: a.FileError(), HeartbeatSilent: a.heart.silent(), Lost: make(map[string]uint64)}
 	if a.options.Look != nil {
 		a.options.Look(s)
 	}
@@ -208,7 +204,7 @@ func (a *Incidents) watchFile(ctx context.Context) {
 // readAgain puts the file in force if it has changed since it was last read, or if that was requested. Of a file with mistakes it takes the sinks
 // that have none, if no file was in force before.
 func (a *Incidents) readAgain(requested bool) {
-	s, err := a.readSettings()
+	s, err := a.options.readSettings()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if s.text == a.fileText && !requested {
@@ -216,6 +212,9 @@ func (a *Incidents) readAgain(requested bool) {
 	}
 	a.fileText, a.fileErr = s.text, nil
 	a.fileUsed = a.fileUsed || err == nil
+	if err == nil {
+		a.heart.use.Store(&s.deadManSwitch)
+	}
 	if err == nil || !a.fileUsed {
 		a.delivery.use(s.sinks)
 		a.tracker.use(s)

@@ -157,12 +157,13 @@ func TestTheClientThatLeftFails(t *testing.T) {
 func TestCommandsThatAreLacking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, nil)
-		s.set(func(now *State) { now.Lacks = []string{"queue", "audit"} })
+		s.set(func(now *State) { now.Lacks = []string{"queue", "audit", "dlq"} })
 		s.Record(missed("orders", 2))
 		pass(5 * time.Second)
 		require.Len(t, s.List(), 1)
 		require.Equal(t, "deadline_missed", s.List()[0].Condition)
 		require.Equal(t, "curfew rabbitmq status /rabbitmq", s.List()[0].Command+" "+s.List()[0].Page)
+		require.NotContains(t, s.List()[0].Do, "replay", "which there is not, either")
 	})
 }
 

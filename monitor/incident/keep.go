@@ -84,11 +84,6 @@ func checkUntil(until, now time.Time) error {
 	return nil
 }
 
-func (w *Window) covers(condition string, q QueueName, now time.Time) bool {
-	return !now.Before(w.From) && now.Before(w.Until) && (w.Condition == "" || ConditionOf(w.Condition).Name == condition) &&
-		w.vhost.matches(q.VHost) && w.queue.matches(q.Name)
-}
-
 // ErrNotSaved says that a change was not made, since the file could not be written.
 var ErrNotSaved = errors.New("incident: the change could not be saved")
 

@@ -8,7 +8,7 @@ import (
 
 // write logs one line for a notification, at once.
 func (d *delivery) write(a *notice) {
-	d.metrics.of(logName).sent.Inc()
+	d.metrics.notifications.WithLabelValues(logName, "sent").Inc()
 	fields := []zap.Field{
 		zap.String("event", a.Condition), zap.String("status", a.status()), zap.String("severity", a.severity()), zap.String("incident", a.ID),
 	}

@@ -21,22 +21,24 @@ func newMetrics(r prometheus.Registerer, a *Incidents) (*metrics, error) {
 		notifications: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "curfew_alert_notifications_total", Help: "Notifications by sink and result."}, []string{"sink", "result"}),
 		queued:        prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "curfew_alert_queue_length", Help: "Notifications waiting for a sink."}, []string{"sink"}),
 	}
-	for _, c := range []prometheus.Collector{m.notifications, m.queued, viewCollector{a}} {
+	a.heart.lastTime = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "curfew_heartbeat_last_success_timestamp_seconds", Help: "When the URL of the dead man's switch last answered.",
+	}, nil)
+	for _, c := range []prometheus.Collector{m.notifications, m.queued, a.heart.lastTime, viewCollector{a}} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("incident: register metric: %w", err)
 		}
 	}
-	m.of(logName) // its series begin with 0, as those of all sinks
+	m.begin(logName)
 	return m, nil
 }
 
-func (m *metrics) of(sink string) counters {
-	return counters{
-		sent:    m.notifications.WithLabelValues(sink, "sent"),
-		failed:  m.notifications.WithLabelValues(sink, "failed"),
-		dropped: m.notifications.WithLabelValues(sink, "dropped"),
-		length:  m.queued.WithLabelValues(sink),
+// begin has the series of a sink begin with 0. It returns how many notifications wait there.
+func (m *metrics) begin(sink string) (length prometheus.Gauge) {
+	for _, result := range []string{"sent", "failed", "dropped"} {
+		m.notifications.WithLabelValues(sink, result)
 	}
+	return m.queued.WithLabelValues(sink)
 }
 
 var (

@@ -1,8 +1,8 @@
 package incident
 
 import (
+	"context"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -17,14 +17,15 @@ type Options struct {
 	File string
 	// URLs are sinks besides those of the file, each named after its scheme; see CheckURL.
 	URLs []string
-	// Exchange is where sinks with the URL eventsURL publish. It is required if there is one.
-	Exchange Exchange
+	// Publish publishes an event for sinks with the URL eventsURL, to a topic exchange. It succeeds even if no queue is bound. It is required if
+	// there is such a sink.
+	Publish func(context.Context, Publication) error
 	// Dir is the directory in which incidents and maintenance windows are kept; empty: they end with the process.
 	Dir string
 	// Instance names this process in every alert (label instance); may be empty.
 	Instance string
 	// Stalled returns the parts of this process that hang; empty if it is well. For as long
-	// as it is, Alertmanager is sent CurfewWatchdog. nil: there is no CurfewWatchdog.
+	// as it is, Alertmanager is sent CurfewWatchdog, and the dead man's switch is requested. nil: there is neither.
 	Stalled func() []string
 	// Look fills in what is known of the Curfew; nil: nothing is. It is called once a second at most, and must not call back.
 	Look func(*State)
@@ -35,9 +36,6 @@ type Options struct {
 	// Registerer takes the metrics; nil keeps them private.
 	Registerer prometheus.Registerer
 }
-
-// defaultEvery is how often the dead man's switch is requested.
-const defaultEvery = 30 * time.Second
 
 func (o Options) withDefaults() Options {
 	if o.Log == nil {

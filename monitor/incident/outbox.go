@@ -36,19 +36,14 @@ type outbox struct {
 	settings sinkSettings // guarded by delivery.mu, as stop is
 	stop     func()       // nil while it does not run
 	log      *zap.Logger
-	counts   counters
+	metrics  *metrics
+	length   prometheus.Gauge // of metrics
 
 	mu      sync.Mutex
 	sink    sink
 	queue   []*notice
 	fails   *trouble // since when nothing gets through, and why; nil: the sink works
 	arrived chan struct{}
-}
-
-// counters are the metrics of one sink.
-type counters struct {
-	sent, failed, dropped prometheus.Counter
-	length                prometheus.Gauge
 }
 
 // use sends the notifications that wait, and those that follow, to another sink of the same name.
@@ -87,11 +82,11 @@ func (o *outbox) put(a *notice) {
 		return
 	}
 	if len(o.queue) >= maxQueued {
-		o.counts.dropped.Inc()
+		o.metrics.notifications.WithLabelValues(o.name, "dropped").Inc()
 		return
 	}
 	o.queue = append(o.queue, a)
-	o.counts.length.Set(float64(len(o.queue)))
+	o.length.Set(float64(len(o.queue)))
 	select {
 	case o.arrived <- struct{}{}:
 	default:
@@ -111,7 +106,7 @@ func (o *outbox) take() *notice {
 	if _, is := o.sink.(*manager); is && a.Condition != testCondition {
 		o.queue = slices.DeleteFunc(o.queue, func(n *notice) bool { return n.Condition != testCondition })
 	}
-	o.counts.length.Set(float64(len(o.queue)))
+	o.length.Set(float64(len(o.queue)))
 	return a
 }
 
@@ -142,9 +137,9 @@ func (o *outbox) deliver(ctx context.Context, a *notice) {
 	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(tryFor))
 	switch {
 	case err == nil:
-		o.counts.sent.Inc()
+		o.metrics.notifications.WithLabelValues(o.name, "sent").Inc()
 	case !errors.Is(err, errNothing):
-		o.counts.failed.Inc()
+		o.metrics.notifications.WithLabelValues(o.name, "failed").Inc()
 		if ctx.Err() == nil {
 			o.log.Error("notification not delivered", zap.String("sink", o.name), zap.String("incident", a.ID), zap.Error(err))
 		}

@@ -149,7 +149,7 @@ func TestAlertmanagerBecomesAWebhook(t *testing.T) {
 
 // TestAlertmanagerTakesOne: however many incidents begin while an Alertmanager is down, it is sent once what fires then; with nothing to say, nothing.
 func TestAlertmanagerTakesOne(t *testing.T) {
-	o := &outbox{sink: &manager{firing: func() []*notice { return nil }}, counts: counters{length: prometheus.NewGauge(prometheus.GaugeOpts{})}, arrived: make(chan struct{}, 1)}
+	o := &outbox{sink: &manager{firing: func() []*notice { return nil }}, length: prometheus.NewGauge(prometheus.GaugeOpts{}), arrived: make(chan struct{}, 1)}
 	for i := range 10 {
 		o.put(&notice{Incident: Incident{ID: fmt.Sprint(i)}, rule: everything})
 		o.put(&notice{})

@@ -55,12 +55,9 @@ func seeStuck(s *State) []Finding {
 	case s.Silent > silentTooLong:
 		return one(true, "the loop that fires deadlines has been silent for %s", printable.Span(s.Silent.Truncate(time.Second)))
 	}
-	return one(s.Lag > overdueTooLong && s.Starved == 0 && !(s.fires() && s.Lag < backlogTooLong), "the next deadline is overdue by %s and has not been fired", printable.Span(s.Lag.Truncate(time.Second)))
-}
-
-// fires reports whether deadlines are fired: what is overdue then is behind others, in a burst.
-func (s *State) fires() bool {
-	return slices.ContainsFunc(s.Tallies, func(t Tally) bool { return t.Kind != LockHeld && s.Now.Sub(t.Last) < overdueTooLong })
+	// While deadlines are fired, what is overdue is behind others, in a burst.
+	fires := slices.ContainsFunc(s.Tallies, func(t Tally) bool { return t.Kind != LockHeld && s.Now.Sub(t.Last) < overdueTooLong })
+	return one(s.Lag > overdueTooLong && s.Starved == 0 && !(fires && s.Lag < backlogTooLong), "the next deadline is overdue by %s and has not been fired", printable.Span(s.Lag.Truncate(time.Second)))
 }
 
 // counted is the finding about a number of things; none if there are none.
@@ -108,11 +105,6 @@ func seeLate(s *State) (list []Finding) {
 		list = append(list, f)
 	}
 	return list
-}
-
-// seeLateness is about what neither seeLate nor seeStarved tells: short stalls without a processor that go on for minutes.
-func seeLateness(s *State) []Finding {
-	return one(s.LateShare > mostLate && s.Starved < starvedBadly && len(seeLate(s)) == 0, "%.0f %% of what expired in the last minutes did so over a second after its deadline", 100*s.LateShare)
 }
 
 // blame finds the consumers that are the reason that messages of a queue expire, given those of a moment before. A consumer is to blame that holds
@@ -234,6 +226,9 @@ func seeUnconsumed(s *State) (list []Finding) {
 					f.Text, f.Do = f.Text+", and fails: "+e.Text, cmp.Or(e.Do, f.Do)
 				}
 			}
+		}
+		if f.Do == "" && slices.Contains(s.Lacks, "dlq") { // beside a RabbitMQ there is nothing to replay with
+			f.Do = "Add consumers or make them faster, or give messages more time. What was dead-lettered is in the queues to which RabbitMQ has moved it."
 		}
 		list = append(list, f)
 	}

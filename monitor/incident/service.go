@@ -144,6 +144,7 @@ func (s *service) message(a *notice) (text string, params types.Params) {
 	}
 	params = types.Params{}
 	kind := kindOfSink(s.settings.url)
+	id := "curfew/" + cut(a.source.instance, 64) + "/" + a.ID // an incident's, from its beginning to its end
 	if slices.Contains(s.takes, types.TitleKey) && !slices.Contains(titleless, kind) {
 		params.SetTitle(title)
 	} else {
@@ -152,12 +153,12 @@ func (s *service) message(a *notice) (text string, params types.Params) {
 	switch kind {
 	case "pagerduty": // an incident there, which ends with the alert
 		params["severity"], params["source"], params["client"] = a.severity(), cmp.Or(a.source.instance, "curfew"), "Curfew"
-		params["client_url"], params["dedup_key"], params["action"] = a.page(), a.id(), "trigger"
+		params["client_url"], params["dedup_key"], params["action"] = a.page(), id, "trigger"
 		if a.Ended != nil {
 			params["action"] = "resolve"
 		}
 	case "opsgenie":
-		params["alias"], params["priority"] = a.id(), priorities[a.severity()]
+		params["alias"], params["priority"] = id, priorities[a.severity()]
 		if a.Ended != nil {
 			params["priority"] = "P5"
 		}

@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -29,62 +27,10 @@ type settings struct {
 	text string
 }
 
-// deadManSwitch is the address that is requested, and how often. Without a URL there is none.
-type deadManSwitch struct {
-	url   string
-	every time.Duration
-}
-
-// alertsFile is alerts.yaml as it is written.
-type alertsFile struct {
-	ExternalURL   string               `yaml:"externalURL"`
-	RunbooksURL   string               `yaml:"runbooksURL"`
-	DeadManSwitch *switchFile          `yaml:"deadManSwitch"`
-	Sinks         map[string]*sinkFile `yaml:"sinks"`
-	Rules         []ruleFile           `yaml:"rules"`
-}
-
-type switchFile struct {
-	URL     string `yaml:"url"`
-	URLFile string `yaml:"urlFile"`
-	Every   string `yaml:"every"`
-}
-
-type sinkFile struct {
-	URL        string `yaml:"url"`
-	URLFile    string `yaml:"urlFile"`
-	Secret     string `yaml:"secret"`
-	SecretFile string `yaml:"secretFile"`
-}
-
-type ruleFile struct {
-	Name     string `yaml:"name"`
-	Events   texts  `yaml:"events"`
-	VHost    string `yaml:"vhost"`
-	Queue    string `yaml:"queue"`
-	To       texts  `yaml:"to"`
-	Severity string `yaml:"severity"`
-	Count    string `yaml:"count"`
-	Lateness string `yaml:"lateness"`
-}
-
-// texts is a list, or one text.
-type texts []string
-
-func (t *texts) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind == yaml.ScalarNode {
-		*t = texts{n.Value}
-		return nil
-	}
-	return n.Decode((*[]string)(t))
-}
-
 // settingsReader reads alerts.yaml, and gathers every mistake.
 type settingsReader struct {
 	path     string
 	settings settings
-	root     yaml.Node // of the file, for the lines of mistakes
-	bad      []int     // lines in which the decoder found mistakes, or something is empty
 	errs     []error
 }
 
@@ -108,6 +54,10 @@ func (o *Options) readSettings() (settings, error) {
 	if o.File != "" {
 		r.read()
 	}
+	if o.Publish == nil && slices.ContainsFunc(r.settings.sinks, isExchange) {
+		r.settings.sinks = slices.DeleteFunc(r.settings.sinks, isExchange)
+		r.errs = append(r.errs, fmt.Errorf("incident: no exchange for %s", eventsURL))
+	}
 	err := errors.Join(r.errs...)
 	if err != nil {
 		r.settings.rules = nil
@@ -125,36 +75,30 @@ func (r *settingsReader) sinkNames() (names []string) {
 }
 
 func (r *settingsReader) read() {
-	var file alertsFile
+	var root yaml.Node
 	text, err := r.readFile(r.path)
 	if err != nil {
 		r.errs = append(r.errs, fmt.Errorf("incident: %w", err))
 		return
 	}
-	_ = yaml.Unmarshal([]byte(text), &r.root) // the decoder finds the same mistakes
-	r.check(&r.root)
-	decoder := yaml.NewDecoder(strings.NewReader(text))
-	decoder.KnownFields(true)
-	var kinds *yaml.TypeError
-	switch err := decoder.Decode(&file); {
-	case errors.As(err, &kinds):
-		for _, text := range kinds.Errors {
-			line := 0
-			_, _ = fmt.Sscanf(text, "line %d:", &line)
-			_, text, _ = strings.Cut(text, ": ")
-			r.refuseLine(line, "%s", inPlainWords(text))
-		}
-	case err != nil && !errors.Is(err, io.EOF): // which is nothing but comments
-		r.errs = append(r.errs, fmt.Errorf("%s: %s", r.path, inPlainWords(err.Error())))
+	if err := yaml.Unmarshal([]byte(text), &root); err != nil {
+		r.errs = append(r.errs, fmt.Errorf("%s: %w", r.path, err))
 	}
-	r.settings.source.externalURL = r.webAddress("externalURL", file.ExternalURL)
-	r.settings.source.runbooksURL = r.webAddress("runbooksURL", file.RunbooksURL)
-	r.deadManSwitch(file.DeadManSwitch)
-	for _, name := range slices.Sorted(maps.Keys(file.Sinks)) {
-		r.sink(name, file.Sinks[name])
+	if root.Kind == 0 { // it is nothing but comments
+		return
 	}
-	for i := range file.Rules {
-		r.rule(fmt.Sprintf("rules[%d]", i), cmp.Or(file.Rules[i].Name, fmt.Sprintf("rule-%d", i+1)), &file.Rules[i])
+	file := r.fields(root.Content[0], "externalURL", "runbooksURL", "deadManSwitch", "sinks", "rules")
+	r.settings.source.externalURL = r.webAddress(file, "externalURL")
+	r.settings.source.runbooksURL = r.webAddress(file, "runbooksURL")
+	if file["deadManSwitch"] != nil {
+		r.deadManSwitch(file["deadManSwitch"])
+	}
+	sinks := r.fields(file["sinks"])
+	for _, name := range slices.Sorted(maps.Keys(sinks)) {
+		r.sink(name, sinks[name])
+	}
+	for i, rule := range r.items(file["rules"]) {
+		r.rule(fmt.Sprintf("rules[%d]", i), fmt.Sprintf("rule-%d", i+1), rule)
 	}
 }
 
@@ -175,162 +119,196 @@ func (r *settingsReader) readFile(path string) (string, error) {
 	return string(content), nil
 }
 
-// refuse notes a mistake. The place of a field is written as in rules[1].to.
-func (r *settingsReader) refuse(where, format string, args ...any) {
-	r.errs = append(r.errs, fmt.Errorf("%s:%d: %s: %s", r.path, nodeOf(&r.root, where).Line, where, fmt.Sprintf(format, args...)))
+// refuse notes a mistake.
+func (r *settingsReader) refuse(at *yaml.Node, format string, args ...any) {
+	r.errs = append(r.errs, fmt.Errorf("%s:%d: %s", r.path, at.Line, fmt.Sprintf(format, args...)))
 }
 
-// refuseLine notes a mistake in a line, with which nothing in that line is used.
-func (r *settingsReader) refuseLine(line int, format string, args ...any) {
-	r.bad = append(r.bad, line)
-	r.errs = append(r.errs, fmt.Errorf("%s:%d: %s", r.path, line, fmt.Sprintf(format, args...)))
-}
-
-// check notes the fields that have no value: a rule whose queue is empty must not be one for all queues. And it refuses YAML's merge keys.
-func (r *settingsReader) check(n *yaml.Node) {
-	for i, child := range n.Content {
-		switch {
-		case child.Tag == "!!merge":
-			r.refuseLine(child.Line, "the key << is not read: write the fields out")
-		case child.Kind == yaml.ScalarNode && child.Value == "" || child.Tag == "!!null":
-			field := "an item"
-			if n.Kind == yaml.MappingNode {
-				field = n.Content[i-i%2].Value
-			}
-			r.refuseLine(child.Line, "%s is empty: give it a value, or leave it out", field)
-		}
-		r.check(child)
+// fields are the values in a mapping, none if n is nil. They have one of these names or, if there are none, any. A field without a value is a
+// mistake: a rule whose queue is empty must not be one for all queues.
+func (r *settingsReader) fields(n *yaml.Node, names ...string) map[string]*yaml.Node {
+	fields := make(map[string]*yaml.Node)
+	switch {
+	case n == nil:
+		return fields
+	case n.Kind != yaml.MappingNode && names == nil:
+		r.refuse(n, "want a mapping from the name of each sink to its url")
+		return fields
+	case n.Kind != yaml.MappingNode:
+		r.refuse(n, "want a mapping with the fields %s", strings.Join(names, ", "))
+		return fields
 	}
+	for pair := range slices.Chunk(n.Content, 2) {
+		switch key := pair[0]; {
+		case key.Tag == "!!merge":
+			r.refuse(key, "the key << is not read: write the fields out")
+		case fields[key.Value] != nil:
+			r.refuse(key, "%s is already defined", key.Value)
+		case names != nil && !slices.Contains(names, key.Value):
+			r.refuse(key, "unknown field %q: want one of %s", key.Value, strings.Join(names, ", "))
+		default:
+			if value := r.value(pair[1], key.Value); value != nil {
+				fields[key.Value] = value
+			}
+		}
+	}
+	return fields
 }
 
-// touched reports whether a line of n has a mistake.
-func (r *settingsReader) touched(n *yaml.Node) bool {
-	return slices.Contains(r.bad, n.Line) || slices.ContainsFunc(n.Content, r.touched)
+// items are those of a list, none if n is nil.
+func (r *settingsReader) items(n *yaml.Node) (items []*yaml.Node) {
+	if n != nil && n.Kind != yaml.SequenceNode {
+		r.refuse(n, "want a list")
+	} else if n != nil {
+		for _, child := range n.Content {
+			if item := r.value(child, "an item"); item != nil {
+				items = append(items, item)
+			}
+		}
+	}
+	return items
 }
 
-// nodeOf is a field, or the last one on the way there that the file has.
-func nodeOf(n *yaml.Node, where string) *yaml.Node {
-	for i, child := range n.Content {
-		key := fmt.Sprintf("[%d]", i)
-		switch {
-		case n.Kind == yaml.DocumentNode:
-			return nodeOf(child, where)
-		case n.Kind == yaml.MappingNode && i%2 == 0:
-			key = child.Value
-			child = n.Content[i+1]
-		case n.Kind != yaml.SequenceNode:
-			continue
-		}
-		if rest, is := strings.CutPrefix(where, key); is && (rest == "" || rest[0] == '.' || rest[0] == '[') {
-			return nodeOf(child, strings.TrimPrefix(rest, "."))
-		}
+// value is n, or what it stands for; nil if that is empty, which is a mistake.
+func (r *settingsReader) value(n *yaml.Node, name string) *yaml.Node {
+	if n.Alias != nil {
+		n = n.Alias
+	}
+	if n.Tag == "!!null" || n.Kind == yaml.ScalarNode && n.Value == "" {
+		r.refuse(n, "%s is empty: give it a value, or leave it out", name)
+		return nil
 	}
 	return n
 }
 
-// secret is value, or what the file holds that is named instead.
-func (r *settingsReader) secret(where, value, file string) string {
-	if file == "" {
-		return value
+// text is that of n, "" if n is nil.
+func (r *settingsReader) text(n *yaml.Node) string {
+	switch {
+	case n == nil:
+		return ""
+	case n.Kind != yaml.ScalarNode:
+		r.refuse(n, "want text")
 	}
-	if value != "" {
-		r.refuse(where+"File", "%s is given as well; keep one", where[strings.LastIndexByte(where, '.')+1:])
+	return n.Value
+}
+
+// texts is a list, or one text; nil if n is nil.
+func (r *settingsReader) texts(n *yaml.Node) []string {
+	switch {
+	case n == nil:
+		return nil
+	case n.Kind == yaml.ScalarNode:
+		return []string{n.Value}
 	}
-	content, err := r.readFile(file)
+	list := []string{}
+	for _, item := range r.items(n) {
+		list = append(list, r.text(item))
+	}
+	return list
+}
+
+// secret is a field, or what the file holds that is named instead.
+func (r *settingsReader) secret(fields map[string]*yaml.Node, where, name string) string {
+	file := fields[name+"File"]
+	if file == nil {
+		return r.text(fields[name])
+	}
+	if fields[name] != nil {
+		r.refuse(file, "%s.%sFile: %[2]s is given as well; keep one", where, name)
+	}
+	content, err := r.readFile(r.text(file))
 	if err != nil {
-		r.refuse(where+"File", "%v", err)
+		r.refuse(file, "%s.%sFile: %v", where, name, err)
 	}
 	return strings.TrimSpace(content)
 }
 
-func (r *settingsReader) deadManSwitch(file *switchFile) {
-	if file == nil {
-		return
-	}
-	d := deadManSwitch{url: r.secret("deadManSwitch.url", file.URL, file.URLFile), every: defaultEvery}
+func (r *settingsReader) deadManSwitch(n *yaml.Node) {
+	fields := r.fields(n, "url", "urlFile", "every")
+	d := deadManSwitch{url: r.secret(fields, "deadManSwitch", "url"), every: defaultEvery}
 	if !isWebAddress(d.url) {
-		r.refuse("deadManSwitch", "the field url, or the file that urlFile names, must hold an http:// or https:// URL")
+		r.refuse(n, "deadManSwitch: the field url, or the file that urlFile names, must hold an http:// or https:// URL")
 		return
 	}
-	if file.Every != "" {
-		d.every = r.duration("deadManSwitch.every", file.Every, time.Second)
+	if every := fields["every"]; every != nil {
+		d.every = r.duration(every, "deadManSwitch.every", time.Second)
 	}
 	r.settings.deadManSwitch = d
 }
 
 var sinkName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-func (r *settingsReader) sink(name string, file *sinkFile) {
+// sink adds a sink, if it has no mistake: it must not be used without the secret that was misspelled.
+func (r *settingsReader) sink(name string, n *yaml.Node) {
 	where, before := "sinks."+name, len(r.errs)
 	if len(name) > 64 || !sinkName.MatchString(name) || name == logName {
-		r.refuse(where, "want a name of letters, digits, '.', '_' and '-', 64 at most, and not %s, which always exists", logName)
+		r.refuse(n, "%s: want a name of letters, digits, '.', '_' and '-', 64 at most, and not %s, which always exists", where, logName)
 	}
 	if slices.Contains(r.sinkNames(), name) {
-		r.refuse(where, "a sink of CURFEW_ALERT_URLS has that name")
+		r.refuse(n, "%s: a sink of CURFEW_ALERT_URLS has that name", where)
 	}
-	if file == nil {
-		file = new(sinkFile)
-	}
-	s := sinkSettings{name: name, url: r.secret(where+".url", file.URL, file.URLFile), secret: r.secret(where+".secret", file.Secret, file.SecretFile)}
-	if len(r.errs) > before || r.touched(nodeOf(&r.root, where)) {
+	fields := r.fields(n, "url", "urlFile", "secret", "secretFile")
+	s := sinkSettings{name: name, url: r.secret(fields, where, "url"), secret: r.secret(fields, where, "secret")}
+	if len(r.errs) > before {
 		return
 	}
 	if err := s.check(); err != nil {
-		r.refuse(where, "%v", err)
+		r.refuse(n, "%s: %v", where, err)
 		return
 	}
 	r.settings.sinks = append(r.settings.sinks, s)
 }
 
-func (r *settingsReader) rule(where, name string, file *ruleFile) {
+func (r *settingsReader) rule(where, name string, n *yaml.Node) {
+	fields := r.fields(n, "name", "events", "vhost", "queue", "to", "severity", "count", "lateness")
 	out := *everything
-	out.Name, out.Severity = name, file.Severity
-	out.VHost, out.Queue = cmp.Or(file.VHost, out.VHost), cmp.Or(file.Queue, out.Queue)
+	out.Name, out.Severity, out.To = cmp.Or(r.text(fields["name"]), name), r.text(fields["severity"]), r.texts(fields["to"])
+	out.VHost, out.Queue = cmp.Or(r.text(fields["vhost"]), out.VHost), cmp.Or(r.text(fields["queue"]), out.Queue)
 	out.vhost, out.queue = newPattern(out.VHost), newPattern(out.Queue)
-	if slices.ContainsFunc(r.settings.rules, func(other *rule) bool { return other.Name == name }) {
-		r.refuse(where+".name", "%q is the name of another rule, too", name)
+	if slices.ContainsFunc(r.settings.rules, func(other *rule) bool { return other.Name == out.Name }) {
+		r.refuse(cmp.Or(fields["name"], n), "%s.name: %q is the name of another rule, too", where, out.Name)
 	}
-	for _, event := range file.Events {
+	for _, event := range r.texts(fields["events"]) {
 		if c := ConditionOf(event); c != nil {
 			out.Events = append(out.Events, c.Name)
 		} else {
-			r.refuse(where+".events", "unknown event %q: want one of %s", event, strings.Join(Names(), ", "))
+			r.refuse(fields["events"], "%s.events: unknown event %q: want one of %s", where, event, strings.Join(Names(), ", "))
 		}
 	}
-	out.To = file.To
 	known := append([]string{logName}, r.sinkNames()...)
 	for _, sink := range out.To {
 		if !slices.Contains(known, sink) {
-			r.refuse(where+".to", "unknown sink %q: want one of %s", sink, strings.Join(known, ", "))
+			r.refuse(fields["to"], "%s.to: unknown sink %q: want one of %s", where, sink, strings.Join(known, ", "))
 		}
 	}
-	if file.Severity != "" && !slices.Contains(severities, file.Severity) {
-		r.refuse(where+".severity", "%q is invalid: want %s", file.Severity, strings.Join(severities, " or "))
+	if out.Severity != "" && !slices.Contains(severities, out.Severity) {
+		r.refuse(fields["severity"], "%s.severity: %q is invalid: want %s", where, out.Severity, strings.Join(severities, " or "))
 	}
-	if file.Count != "" {
+	if count := fields["count"]; count != nil {
 		var err error
-		if out.Count, err = strconv.ParseInt(file.Count, 10, 64); err != nil || out.Count < 1 {
-			r.refuse(where+".count", "%q is invalid: want a number from 1", file.Count)
+		if out.Count, err = strconv.ParseInt(r.text(count), 10, 64); err != nil || out.Count < 1 {
+			r.refuse(count, "%s.count: %q is invalid: want a number from 1", where, count.Value)
 		}
 	}
-	if file.Lateness != "" {
-		out.lateness = r.duration(where+".lateness", file.Lateness, 0)
+	if lateness := fields["lateness"]; lateness != nil {
+		out.lateness = r.duration(lateness, where+".lateness", 0)
 	}
 	r.settings.rules = append(r.settings.rules, &out)
 }
 
 // duration reads a duration, least at least.
-func (r *settingsReader) duration(where, text string, least time.Duration) time.Duration {
-	d, err := time.ParseDuration(text)
+func (r *settingsReader) duration(n *yaml.Node, where string, least time.Duration) time.Duration {
+	d, err := time.ParseDuration(r.text(n))
 	if err != nil || d < least {
-		r.refuse(where, "%q is invalid: want a duration such as 500ms, 10s or 4h, at least %s", text, least)
+		r.refuse(n, "%s: %q is invalid: want a duration such as 500ms, 10s or 4h, at least %s", where, n.Value, least)
 	}
 	return d
 }
 
-func (r *settingsReader) webAddress(where, text string) string {
+func (r *settingsReader) webAddress(file map[string]*yaml.Node, name string) string {
+	text := r.text(file[name])
 	if text != "" && !isWebAddress(text) {
-		r.refuse(where, "want an http:// or https:// URL")
+		r.refuse(file[name], "%s: want an http:// or https:// URL", name)
 	}
 	return text
 }
@@ -338,43 +316,4 @@ func (r *settingsReader) webAddress(where, text string) string {
 func isWebAddress(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Hostname() != "" && (u.Scheme == "http" || u.Scheme == "https")
-}
-
-// The mistakes that the decoder of YAML finds, which name types of Go.
-var (
-	unknownField = regexp.MustCompile(`(?s)^field (.*) not found in type incident\.(\w+)$`)
-	wrongKind    = regexp.MustCompile(`(?s)^cannot unmarshal .* into (.*)$`)
-	quotedValue  = regexp.MustCompile("(?s)`.*`")
-)
-
-// inPlainWords says a mistake without types of Go or values, which may be secrets, and with what is allowed.
-func inPlainWords(text string) string {
-	if m := unknownField.FindStringSubmatch(text); m != nil {
-		return fmt.Sprintf("unknown field %q: want one of %s", m[1], strings.Join(fieldsOf(m[2]), ", "))
-	}
-	if m := wrongKind.FindStringSubmatch(text); m != nil {
-		want := "text"
-		switch kind := strings.TrimLeft(m[1], "*"); {
-		case strings.HasPrefix(kind, "[]"):
-			want = "a list"
-		case strings.HasPrefix(kind, "map["):
-			want = "a mapping from the name of each sink to its url"
-		case strings.HasPrefix(kind, "incident."):
-			want = "a mapping with the fields " + strings.Join(fieldsOf(strings.TrimPrefix(kind, "incident.")), ", ")
-		}
-		return "want " + want
-	}
-	return quotedValue.ReplaceAllString(text, "a value")
-}
-
-// fieldsOf returns the names of the fields of one of the types above.
-func fieldsOf(name string) (names []string) {
-	for _, of := range []any{alertsFile{}, switchFile{}, sinkFile{}, ruleFile{}} {
-		if t := reflect.TypeOf(of); t.Name() == name {
-			for i := range t.NumField() {
-				names = append(names, t.Field(i).Tag.Get("yaml"))
-			}
-		}
-	}
-	return names
 }

@@ -70,32 +70,33 @@ func TestRulesAreRefused(t *testing.T) {
 		"sinks:\n  a: x":      ":2: want a mapping with the fields url, urlFile, secret, secretFile",
 		"sinks:\n  a: {u: x}": ":2: unknown field \"u\": want one of url, urlFile, secret, secretFile",
 		"sinks:\n  a: {}":     ":2: sinks.a: url is missing",
-		"sinks:\n  log: {url: 'webhook+https://x/'}":          "and not log, which always exists",
-		"sinks:\n  a b: {url: 'webhook+https://x/'}":          "want a name of letters",
-		"sinks:\n  a: {url: 'https://x/token'}":               ":2: sinks.a: url: say what https:// is: webhook+https:// for",
-		"sinks:\n  a: {url: 'nowhere://token'}":               `:2: sinks.a: url: unknown kind of sink "nowhere": want one of webhook, alertmanager, amqp, bark, discord`,
-		"sinks:\n  a: {url: 'slack://token'}":                 ":2: sinks.a: url: slack: ",
-		"sinks:\n  a: {url: 'amqp://broker/x'}":               "want amqp:curfew.events",
-		"sinks:\n  a: {url: 'ntfy://h/t', secret: x}":         "secret: only what goes to a webhook is signed",
-		"sinks:\n  a: {url: 'ntfy://h/t', urlFile: x}":        ":2: sinks.a.urlFile: url is given as well; keep one",
-		"sinks:\n  a: {urlFile: none}":                        "no such file",
-		"deadManSwitch: {every: 1s}":                          ":1: deadManSwitch: the field url, or the file that urlFile names, must hold an http:// or https:// URL",
-		"deadManSwitch: {url: 'https://x/token', every: 1ms}": "at least 1s",
-		"externalURL: here":                                   ":1: externalURL: want an http:// or https:// URL",
-		"rules:\n  - to: {a: b}":                              "want a list",
-		"rules:\n  - count: 0":                                `"0" is invalid: want a number from 1`,
-		"rules:\n  - queue: a\n    lateness: 5":               `:3: rules[0].lateness: "5" is invalid: want a duration such as`,
-		"rules:\n  - lateness: -1s":                           "want a duration",
-		"rules:\n  - name: a\n  - name: a":                    `:3: rules[1].name: "a" is the name of another rule, too`,
-		"rules:\n  - queue:\n    to: []":                      ":2: queue is empty: give it a value, or leave it out",
-		"rules:\n  - queue: ''\n    to: []":                   ":2: queue is empty",
-		"rules:\n  - to: [~]":                                 ":2: an item is empty",
-		"rules:\n  - <<: {queue: a}":                          ":2: the key << is not read",
-		"deadManSwitch: {url: 'https://x/y', every: 5}":       `:1: deadManSwitch.every: "5" is invalid: want a duration`,
-		"rules:\n  - count: 1.9":                              `:2: rules[0].count: "1.9" is invalid: want a number from 1`,
-		"sinks:\n  a: {url: !!int token}":                     "a value",
-		"sinks:\n  a: |\n    to\n    token":                   ":2: want a mapping with the fields url",
-		"rules: [":                                            "yaml",
+		"sinks:\n  log: {url: 'webhook+https://x/'}":                 "and not log, which always exists",
+		"sinks:\n  a b: {url: 'webhook+https://x/'}":                 "want a name of letters",
+		"sinks:\n  a: {url: 'https://x/token'}":                      ":2: sinks.a: url: say what https:// is: webhook+https:// for",
+		"sinks:\n  a: {url: 'nowhere://token'}":                      `:2: sinks.a: url: unknown kind of sink "nowhere": want one of webhook, alertmanager, amqp, bark, discord`,
+		"sinks:\n  a: {url: 'slack://token'}":                        ":2: sinks.a: url: slack: ",
+		"sinks:\n  a: {url: 'amqp://broker/x'}":                      "want amqp:curfew.events",
+		"sinks:\n  a: {url: 'ntfy://h/t', secret: x}":                "secret: only what goes to a webhook is signed",
+		"sinks:\n  a: {url: 'ntfy://h/t', urlFile: x}":               ":2: sinks.a.urlFile: url is given as well; keep one",
+		"sinks:\n  a: {urlFile: none}":                               "no such file",
+		"deadManSwitch: {every: 1s}":                                 ":1: deadManSwitch: the field url, or the file that urlFile names, must hold an http:// or https:// URL",
+		"deadManSwitch: {url: 'https://x/token', every: 1ms}":        "at least 1s",
+		"externalURL: here":                                          ":1: externalURL: want an http:// or https:// URL",
+		"rules:\n  - to: {a: b}":                                     "want a list",
+		"rules:\n  - count: 0":                                       `"0" is invalid: want a number from 1`,
+		"rules:\n  - queue: a\n    lateness: 5":                      `:3: rules[0].lateness: "5" is invalid: want a duration such as`,
+		"rules:\n  - lateness: -1s":                                  "want a duration",
+		"rules:\n  - name: a\n  - name: a":                           `:3: rules[1].name: "a" is the name of another rule, too`,
+		"rules:\n  - queue:\n    to: []":                             ":2: queue is empty: give it a value, or leave it out",
+		"rules:\n  - queue: ''\n    to: []":                          ":2: queue is empty",
+		"rules:\n  - to: [~]":                                        ":2: an item is empty",
+		"rules:\n  - <<: {queue: a}":                                 ":2: the key << is not read",
+		"deadManSwitch: {url: 'https://x/y', every: 5}":              `:1: deadManSwitch.every: "5" is invalid: want a duration`,
+		"rules:\n  - count: 1.9":                                     `:2: rules[0].count: "1.9" is invalid: want a number from 1`,
+		"sinks:\n  a: {url: !!int token}":                            ":2: sinks.a: url: it has no scheme",
+		"sinks:\n  a: |\n    to\n    token":                          ":2: want a mapping with the fields url",
+		"sinks:\n  a: {url: 'ntfy://h/t'}\n  a: {url: 'ntfy://h/u'}": ":3: a is already defined",
+		"rules: [": "yaml",
 	} {
 		path := writeFile(t, text)
 		err := mistakeIn(t, path)
@@ -277,7 +278,7 @@ func TestSinksAreReloaded(t *testing.T) {
 
 // TestExampleFile: deploy/alerts.yaml is one that may be put in force.
 func TestExampleFile(t *testing.T) {
-	a, err := New(Options{File: "../../deploy/alerts.yaml", Exchange: &published{}})
+	a, err := New(Options{File: "../../deploy/alerts.yaml", Publish: new(published).publish})
 	require.NoError(t, err)
 	require.NoError(t, a.FileError())
 	require.Len(t, a.Rules().Rules, 3)

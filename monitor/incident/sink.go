@@ -30,6 +30,8 @@ type sinkSettings struct {
 	secret string // signs what a webhook is posted
 }
 
+func isExchange(s sinkSettings) bool { return s.url == eventsURL }
+
 // CheckURL returns nil if address is the URL of a sink. Its error repeats no part of the URL but the scheme.
 func CheckURL(address string) error {
 	s := sinkSettings{url: address}
@@ -111,7 +113,7 @@ func (d *delivery) newSink(s sinkSettings) sink {
 	case alertmanagerKind:
 		return &manager{s.poster(), func() []*notice { return d.firing(s.name) }}
 	case exchangeKind:
-		return exchangeSink{d.exchange}
+		return exchangeSink(d.publish)
 	}
 	made, err := newService(s)
 	if err != nil {

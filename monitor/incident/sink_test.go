@@ -89,7 +89,7 @@ type published struct {
 	err  error
 }
 
-func (p *published) Publish(_ context.Context, e Publication) error {
+func (p *published) publish(_ context.Context, e Publication) error {
 	p.list = append(p.list, e)
 	return p.err
 }
@@ -98,7 +98,7 @@ func (p *published) Publish(_ context.Context, e Publication) error {
 // and queue.
 func TestExchangeTakesEvents(t *testing.T) {
 	x := &published{}
-	send(t, Options{Exchange: x, URLs: []string{eventsURL}, Instance: "here"}, hostile())
+	send(t, Options{Publish: x.publish, URLs: []string{eventsURL}, Instance: "here"}, hostile())
 	require.Len(t, x.list, 1)
 	p := x.list[0]
 	require.LessOrEqual(t, len(p.RoutingKey), 255)
@@ -111,7 +111,7 @@ func TestExchangeTakesEvents(t *testing.T) {
 	require.Equal(t, "here", e.Instance)
 
 	x.err = errors.New("full")
-	a, err := New(Options{Exchange: x, URLs: []string{eventsURL}})
+	a, err := New(Options{Publish: x.publish, URLs: []string{eventsURL}})
 	require.NoError(t, err)
 	require.ErrorContains(t, a.delivery.outboxes[0].send(t.Context(), hostile()), "full")
 	a, err = New(Options{URLs: []string{eventsURL}})

@@ -7,7 +7,7 @@ import (
 )
 
 // State is all that conditions are judged by: what is known of a Curfew at one moment. Its zero value is a Curfew that is well.
-// Whoever has the parts fills it in (Options.Look); Tallies, Blamed, Starved, Sinks and FileError are filled in here.
+// Whoever has the parts fills it in (Options.Look); Tallies, Blamed, Starved, HeartbeatSilent, Sinks and FileError are filled in here.
 type State struct {
 	Now    time.Time
 	Clock  int64     // the same by the clock that Forecasts are made by, Unix ms; 0: likewise

@@ -335,7 +335,11 @@ func (t *tracker) ruleLocked(i *incident) *rule {
 // maintainedLocked reports whether windows cover every queue of an incident, or the incident itself if it has no queue.
 func (t *tracker) maintainedLocked(i *incident, now time.Time) bool {
 	for _, f := range i.present {
-		if !slices.ContainsFunc(t.windows, func(w Window) bool { return w.covers(i.of.Name, f.QueueName, now) }) {
+		covers := func(w Window) bool {
+			return !now.Before(w.From) && now.Before(w.Until) && (w.Condition == "" || ConditionOf(w.Condition).Name == i.of.Name) &&
+				w.vhost.matches(f.VHost) && w.queue.matches(f.Name)
+		}
+		if !slices.ContainsFunc(t.windows, covers) {
 			return false
 		}
 	}
@@ -407,8 +411,11 @@ func (t *tracker) openLocked() ([]Incident, map[QueueName]Concern) {
 // firing returns what an Alertmanager is sent again and again, with what is over for a while, and the watchdog if this process is well.
 func (t *tracker) firing(sink string, well bool) (list []*notice) {
 	now := time.Now()
-	if well {
-		list = append(list, watchdog(t.view().source, now))
+	if from := t.view().source; well {
+		list = append(list, &notice{
+			Incident: Incident{Condition: "watchdog", Alertname: "CurfewWatchdog", Level: Info, Since: now, Runbook: from.runbook("CurfewWatchdog"), Summary: "Deadlines are watched: this alert fires all the time; if it stops, something is wrong"},
+			source:   from, rule: &rule{Rule: Rule{Name: "curfew", Severity: "none"}}, names: map[string]string{"alertname": "CurfewWatchdog"}, at: now,
+		})
 	}
 	list = append(list, t.begun(now, func(i *incident) bool { return i.open && i.ToldAt != "" && !i.Quiet && t.ruleLocked(i).sends(sink) })...)
 	t.mu.Lock()
@@ -419,13 +426,6 @@ func (t *tracker) firing(sink string, well bool) (list []*notice) {
 		}
 	}
 	return list
-}
-
-// untold returns the incidents that somebody should have been told of. What did not last yet is told only if it has cost messages.
-func (t *tracker) untold(now time.Time) (list []*notice) {
-	return t.begun(now, func(i *incident) bool {
-		return i.ToldAt == "" && i.Level != Info && !i.Quiet && i.gone.IsZero() && (i.open || i.Toll > 0)
-	})
 }
 
 // begun returns the beginnings of some incidents.

@@ -41,8 +41,8 @@ func loadIncidents() (*incident.Incidents, error) {
 func configuredIncidents(s *settings.Settings) (*incident.Incidents, error) {
 	o := s.AlertOptions()
 	o.Log = zap.NewNop()
-	o.Dir = "" // only the running process has any
-	o.Exchange = elsewhere{}
+	o.Dir = ""                                                                            // only the running process has any
+	o.Publish = func(context.Context, incident.Publication) error { return errElsewhere } // of a broker in another process
 	a, err := incident.New(o)
 	if err == nil {
 		err = a.FileError()
@@ -53,12 +53,7 @@ func configuredIncidents(s *settings.Settings) (*incident.Incidents, error) {
 	return a, nil
 }
 
-// elsewhere is the exchange of a broker in another process.
-type elsewhere struct{}
-
 var errElsewhere = errors.New("skipped: only the running Curfew publishes there; add --running")
-
-func (elsewhere) Publish(context.Context, incident.Publication) error { return errElsewhere }
 
 func sinkTestCommand(a *cli.API) *cobra.Command {
 	var sink string
@@ -209,9 +204,13 @@ func incidentShowCommand(a *cli.API) *cobra.Command {
 			if len(list) < len(ids) {
 				return &cli.Error{Status: http.StatusNotFound, Reason: "there is no such incident; curfew incident ls --over lists them"}
 			}
-			rows := [][]string{}
-			for n := range list {
-				rows = append(rows, incidentRows(&list[n], a.Time)...)
+			rows, said := [][]string{}, map[string]bool{}
+			for _, i := range list {
+				do := i.Do
+				if said[do] { // an incident above, of the same condition, says what to do
+					i.Do = ""
+				}
+				said[do], rows = true, append(rows, incidentRows(&i, a.Time)...)
 			}
 			return a.Print(cmd.OutOrStdout(), list, []string{"INCIDENT", "WHAT="}, rows)
 		},

@@ -20,7 +20,7 @@ const curfewPrefix = "/api/curfew"
 // apiRoute is a route of Curfew's own API that is about more than the broker. All others are in broker/management.
 type apiRoute struct {
 	method, path string           // the path is below curfewPrefix
-	there        func(*Node) bool // reports whether the node has the part that the route is about
+	there        func(*Node) bool // reports whether the node has the part that the route is about; nil: it has
 	handler      func(*Node, *opsEndpoints) http.Handler
 	doc          rest.Doc
 }
@@ -28,23 +28,25 @@ type apiRoute struct {
 // apiRoutes are the routes of curfewAPI.
 func apiRoutes() []apiRoute {
 	return []apiRoute{
-		{http.MethodGet, "/status", always, statusHandler, rest.Doc{ID: "getStatus", Summary: "The state of this Curfew on one screen", Answer: Status{}}},
-		{http.MethodGet, "/incidents", always, shown((*incident.Incidents).Overview), rest.Doc{
+		{http.MethodGet, "/status", nil, shown((*Node).status), rest.Doc{ID: "getStatus", Summary: "The state of this Curfew on one screen", Answer: Status{}}},
+		{http.MethodGet, "/incidents", nil, shown(func(n *Node, _ *opsEndpoints) incident.Overview { return n.incidents.Overview() }), rest.Doc{
 			ID: "listIncidents", Summary: "The verdict, the incidents that are not over, and the state of each sink", Answer: incident.Overview{},
 		}},
-		{http.MethodGet, "/incidents/rules", always, shown((*incident.Incidents).Rules), rest.Doc{
+		{http.MethodGet, "/incidents/rules", nil, shown(func(n *Node, _ *opsEndpoints) incident.RuleList { return n.incidents.Rules() }), rest.Doc{
 			ID: "listIncidentRules", Summary: "The rules in force, and the conditions that can be an incident", Answer: incident.RuleList{},
 		}},
-		{http.MethodGet, "/maintenance", always, shown(func(i *incident.Incidents) incident.WindowList {
-			return incident.WindowList{Windows: i.Windows()}
+		{http.MethodGet, "/maintenance", nil, shown(func(n *Node, _ *opsEndpoints) incident.WindowList {
+			return incident.WindowList{Windows: n.incidents.Windows()}
 		}), rest.Doc{
 			ID: "listMaintenance", Summary: "The maintenance windows that are not over, the first to end first", Answer: incident.WindowList{},
 		}},
-		{http.MethodGet, "/forecasts", func(n *Node) bool { return n.monitor != nil }, func(n *Node, _ *opsEndpoints) http.Handler { return http.HandlerFunc(n.forecasts) }, rest.Doc{
+		{http.MethodGet, "/forecasts", func(n *Node) bool { return n.monitor != nil }, shown(func(n *Node, _ *opsEndpoints) []deadline.Forecast {
+			return append([]deadline.Forecast{}, n.incidents.View().Forecasts...)
+		}), rest.Doc{
 			ID: "listForecasts", Summary: "What will miss its deadline, in each queue that has deadlines",
 			Text: "Those come first that lose messages sooner. " + partOfMonitor, Answer: []deadline.Forecast{},
 		}},
-		{http.MethodGet, "/history", always, func(n *Node, _ *opsEndpoints) http.Handler { return n.history.Handler() }, rest.Doc{
+		{http.MethodGet, "/history", nil, func(n *Node, _ *opsEndpoints) http.Handler { return n.history.Handler() }, rest.Doc{
 			ID: "getHistory", Summary: "The last day of one queue or of all together",
 			Text: "Point n begins at `from` + n × `step`. The interval that has not ended is left out. 404: the queue has no history.",
 			Query: []rest.Parameter{
@@ -75,10 +77,12 @@ func apiRoutes() []apiRoute {
 			},
 			Answer: []audit.Line{}, Kinds: []string{"application/json", "application/jsonl", "text/csv"},
 		}},
-		{http.MethodGet, "/rabbitmq", hasRabbitMQ, rabbitmqHandler, rest.Doc{
+		{http.MethodGet, "/rabbitmq", hasRabbitMQ, shown(func(n *Node, _ *opsEndpoints) rabbitmq.Status {
+			return n.primary.(*rabbitmqPrimary).rabbitmq.Status()
+		}), rest.Doc{
 			ID: "getRabbitMQ", Summary: "What is done with the queues of a RabbitMQ", Text: onlyRabbitMQ, Answer: rabbitmq.Status{},
 		}},
-		{http.MethodGet, "/openapi.json", always, openAPIHandler, rest.Doc{
+		{http.MethodGet, "/openapi.json", nil, openAPIHandler, rest.Doc{
 			ID: "getOpenAPI", Summary: "This document", Text: "It has the routes that this Curfew serves.", Answer: map[string]any{},
 		}},
 	}
@@ -89,33 +93,22 @@ const (
 	onlyRabbitMQ  = "Only beside a RabbitMQ (`CURFEW_PRIMARY_URL`)."
 )
 
-func always(*Node) bool { return true }
-
 // hasRabbitMQ: the routes are about a RabbitMQ.
 func hasRabbitMQ(n *Node) bool {
 	_, is := n.primary.(*rabbitmqPrimary)
 	return is
 }
 
-func statusHandler(n *Node, o *opsEndpoints) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, n.status(o)) })
-}
-
-// shown answers with a part of the incidents.
-func shown[T any](of func(*incident.Incidents) T) func(*Node, *opsEndpoints) http.Handler {
-	return func(n *Node, _ *opsEndpoints) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, of(n.incidents)) })
+// shown answers with a part of the node.
+func shown[T any](of func(*Node, *opsEndpoints) T) func(*Node, *opsEndpoints) http.Handler {
+	return func(n *Node, o *opsEndpoints) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, of(n, o)) })
 	}
-}
-
-func rabbitmqHandler(n *Node, _ *opsEndpoints) http.Handler {
-	external, _ := n.primary.(*rabbitmqPrimary) // hasRabbitMQ
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, external.rabbitmq.Status()) })
 }
 
 // APIRoutes are all routes of Curfew's own API, whether or not a node serves them. They are for documentation and tests.
 func APIRoutes() (all []rest.Route) {
-	all = (*ownBroker).routes(nil)
+	all = brokerRoutes()
 	for _, one := range apiRoutes() {
 		all = append(all, rest.Route{Method: one.method, Path: curfewPrefix + one.path, Op: operate.LookAround, Doc: one.doc})
 	}
@@ -158,7 +151,7 @@ func (n *Node) curfewAPI(o *opsEndpoints) http.Handler {
 // ownRoutes are those of apiRoutes that the node serves.
 func ownRoutes(n *Node) (list []apiRoute) {
 	for _, one := range apiRoutes() {
-		if one.there(n) {
+		if one.there == nil || one.there(n) {
 			list = append(list, one)
 		}
 	}
@@ -174,10 +167,4 @@ func apiParts(n *Node) (list []string) {
 		}
 	}
 	return list
-}
-
-// forecasts answers with the forecast of each queue that has deadlines, the one first that
-// loses messages soonest.
-func (n *Node) forecasts(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, append([]deadline.Forecast{}, n.incidents.View().Forecasts...))
 }

@@ -19,25 +19,16 @@ func (n *Node) openHistory() {
 	if n.settings.DataDir != "" {
 		file = filepath.Join(n.settings.DataDir, "history")
 	}
-	n.history = history.New(history.Options{
-		Source: sampled{n}, Traffic: n.settings.PrimaryURL == "", File: file, Version: n.build.Version, Log: n.log,
-	})
+	o := history.Options{State: n.marksOf, Traffic: n.settings.PrimaryURL == "", File: file, Version: n.build.Version, Log: n.log}
+	o.Queues = func(fn func(*history.Queue)) history.Stats { return n.primary.queues(n.incidents.View().Forecasts, fn) }
+	if own, is := n.primary.(*ownBroker); is { // what a queue of a RabbitMQ is for is not known
+		o.Meant = own.meant
+	}
+	n.history = history.New(o)
 }
 
-// sampled is what the history samples.
-type sampled struct{ n *Node }
-
-// Queues implements history.Source.
-func (s sampled) Queues(fn func(*history.Queue)) history.Stats {
-	return s.n.primary.queues(s.n.incidents.View().Forecasts, fn)
-}
-
-// Meant implements history.Source.
-func (s sampled) Meant(vhost, queue string) bool { return s.n.primary.meant(vhost, queue) }
-
-// State implements history.Source.
-func (s sampled) State() (now history.State) {
-	n := s.n
+// marksOf is what becomes a mark in the history when it changes.
+func (n *Node) marksOf() (now history.State) {
 	if n.monitor != nil {
 		if health := n.monitor.Health(); health.Schedule == monitor.ScheduleUp || health.Down != "" {
 			now.Schedule, now.Since = string(health.Schedule), health.Since
@@ -55,7 +46,9 @@ func (s sampled) State() (now history.State) {
 	for _, i := range seen.Over {
 		now.Over[i.ID] = history.Alert{Text: i.Summary, Since: *i.Ended}
 	}
-	now.Clients = n.primary.clients()
+	if n.clients != nil {
+		now.Clients = n.clients()
+	}
 	return now
 }
 

@@ -12,16 +12,10 @@ import (
 	"curfew/monitor/incident"
 )
 
-// incidentOptions are the options that the node's incidents and its dead man's switch share.
-func (n *Node) incidentOptions() incident.Options {
-	o := n.settings.AlertOptions()
-	o.Log, o.Registerer, o.Stalled = n.log, n.metrics, n.stalled
-	return o
-}
-
 // openIncidents makes the incidents of the node. They know nothing until the node is open.
 func (n *Node) openIncidents() (err error) {
-	o := n.incidentOptions()
+	o := n.settings.AlertOptions()
+	o.Log, o.Registerer, o.Stalled = n.log, n.metrics, n.stalled
 	o.Look = func(s *incident.State) {
 		if n.opened.Load() {
 			n.looker.look(n, s)
@@ -35,7 +29,7 @@ func (n *Node) openIncidents() (err error) {
 		return hour
 	}
 	if own, is := n.primary.(*ownBroker); is { // otherwise there is nowhere to publish
-		o.Exchange = &eventExchange{own: own}
+		o.Publish = (&eventExchange{own: own}).publish
 	}
 	n.incidents, err = incident.New(o)
 	return err
@@ -46,15 +40,6 @@ func (n *Node) recordHold(h broker.Held) {
 	n.incidents.Record(incident.Event{
 		Kind: incident.LockHeld, VHost: h.VHost, Queue: h.Queue, Hold: incident.Hold{Operation: h.Operation, For: h.For}, Stats: incident.Stats{Count: 1},
 	})
-}
-
-// openDeadManSwitch makes the node's dead man's switch. Without an alerts file there is none.
-func (n *Node) openDeadManSwitch() (err error) {
-	if n.settings.Alerts == "" {
-		return nil
-	}
-	n.deadManSwitch, err = incident.NewDeadManSwitch(n.incidentOptions())
-	return err
 }
 
 // eventsExchange is where notifications are published, in the default virtual host.
@@ -68,8 +53,8 @@ type eventExchange struct {
 	publisher *broker.Publisher
 }
 
-// Publish implements incident.Exchange. Messages are persistent: durable queues bound there keep them.
-func (x *eventExchange) Publish(_ context.Context, e incident.Publication) error {
+// publish is incident.Options.Publish. Messages are persistent: durable queues bound there keep them.
+func (x *eventExchange) publish(_ context.Context, e incident.Publication) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if err := x.open(); err != nil {

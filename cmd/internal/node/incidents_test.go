@@ -61,7 +61,7 @@ func TestEventsFromSeveralGoroutines(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for range 50 {
-				assert.NoError(t, x.Publish(t.Context(), incident.Publication{RoutingKey: "begun", Body: []byte("{}")}))
+				assert.NoError(t, x.publish(t.Context(), incident.Publication{RoutingKey: "begun", Body: []byte("{}")}))
 			}
 		})
 	}

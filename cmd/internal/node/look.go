@@ -33,9 +33,6 @@ type looker struct {
 func (l *looker) look(n *Node, s *incident.State) {
 	n.lookAtMonitor(s)
 	n.primary.look(s)
-	if n.deadManSwitch != nil {
-		s.HeartbeatSilent = n.deadManSwitch.Silent()
-	}
 	s.Opened = n.openedAt
 	if n.audit != nil {
 		s.Lost["audit_incomplete"] = n.audit.Lost()
@@ -67,12 +64,13 @@ func (n *Node) lookAtMonitor(s *incident.State) {
 			s.Objectives = append(s.Objectives, incident.Missed{QueueName: incident.QueueName{VHost: w.VHost, Name: w.Queue}, Wait: w.Wait})
 		}
 	}
-	s.Clock, s.Forecasts = n.primary.nowMillis(), n.monitor.Forecasts()
+	s.Forecasts = n.monitor.Forecasts()
 }
 
 // look implements primary.
 func (o *ownBroker) look(s *incident.State) {
 	b, l := o.broker, &o.n.looker
+	s.Clock = b.UnixMillis(b.Now()) // a manual clock stands
 	s.Blocked = blocked(b, o.n.settings.DataDir)
 	s.DiskSilent, s.Unsaved, s.Recovered, s.ClockAhead = b.DiskSilent(), b.Unsaved(), b.Adopted(), b.ClockOffset()
 	signs := broker.SignsOf(b)
@@ -167,7 +165,7 @@ func (p *pastDeadlines) of(o *ownBroker, forecasts []deadline.Forecast) []incide
 			stuck[incident.QueueName{VHost: f.VHost, Name: f.Queue}] = true
 		}
 	}
-	if m := o.n.monitor; len(stuck) == 0 && m != nil && m.PendingBefore([]int64{o.n.primary.nowMillis()}, nil)[0] == 0 {
+	if m := o.n.monitor; len(stuck) == 0 && m != nil && m.PendingBefore([]int64{o.broker.UnixMillis(o.broker.Now())}, nil)[0] == 0 {
 		p.list, p.next = nil, began // each deadline that has passed has been fired
 	} else if !began.Before(p.next) {
 		p.list = o.holders(stuck)

@@ -13,7 +13,6 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
-	"curfew/broker/management/rest"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard"
 	"curfew/cmd/internal/settings"
@@ -40,21 +39,25 @@ type Node struct {
 	metrics  *prometheus.Registry
 	log      *zap.Logger
 
-	primary       primary
-	monitor       watcher // nil: none
-	incidents     *incident.Incidents
-	deadManSwitch *incident.DeadManSwitch // nil: none
-	audit         *audit.Log              // nil: none
-	telemetry     *telemetry.Exporter     // nil: none
-	history       *history.History
-	expired       deadline.Stream   // what the history and the incidents count
-	recorder      *operate.Recorder // of what users change
-	changes       *changes.Changes
-	probes        []*probe
-	closers       []func() error // of what Open made, called in the opposite order
-	failed        bool           // Run ended by an error
-	inputs        inputs         // read before anything was opened
-	handover      *handover      // of HTTP on the ports for AMQP; nil: none
+	primary   primary
+	monitor   watcher // nil: none
+	incidents *incident.Incidents
+	audit     *audit.Log          // nil: none
+	telemetry *telemetry.Exporter // nil: none
+	history   *history.History
+	expired   deadline.Stream   // what the history and the incidents count
+	recorder  *operate.Recorder // of what users change
+	changes   *changes.Changes
+	closers   []func() error // of what Open made, called in the opposite order
+	failed    bool           // Run ended by an error
+	inputs    inputs         // read before anything was opened
+	handover  *handover      // of HTTP on the ports for AMQP; nil: none
+
+	// What the primary fills in.
+	probes  []*probe                      // check that its parts respond
+	parts   []func(context.Context) error // of it that Run runs, besides serve, until their context ends
+	clients func() []history.Client       // the applications that are connected, with their versions; nil: not known. One goroutine calls it.
+	allow   changes.RabbitMQ              // whose queues may be allowed again; nil: none
 
 	looker   looker
 	opened   atomic.Bool // all parts are there, and may be looked at
@@ -64,34 +67,20 @@ type Node struct {
 // primary is what has the messages, with the parts that are about it: an ownBroker or a rabbitmqPrimary. What depends on which of them it is
 // is asked for here, and nowhere else.
 type primary interface {
-	// open makes the parts, but runs none of them. What is to be closed it adds to the closers.
+	// open makes the parts, but runs none of them. It fills in what the Node has of the primary.
 	open() error
 	// openMonitor makes what watches the deadlines.
 	openMonitor() (watcher, error)
 	// serve serves clients on the listeners, or keeps the deadlines of a RabbitMQ, until ctx ends.
 	serve(ctx context.Context, listeners []net.Listener) error
-	// broken returns an error once only a restart helps, or nil when ctx ends.
-	broken(ctx context.Context) error
-	// probes check that the parts respond.
-	probes() []*probe
 	// look fills in what the conditions are judged by.
 	look(s *incident.State)
-	// meant reports whether an expiry in a queue is no loss.
-	meant(vhost, queue string) bool
-	// nowMillis is the present by the clock that deadlines are shown by, Unix ms.
-	nowMillis() int64
 	// queues calls fn with each queue that the history is to have.
 	queues(forecasts []deadline.Forecast, fn func(*history.Queue)) history.Stats
-	// clients are the applications that are connected, with their versions, where these are known. One goroutine calls it.
-	clients() []history.Client
 	// status fills in what is known about the messages.
 	status(s *Status, hour deadline.Hour)
 	// describe returns its lines of the banner. web is where the dashboard is.
 	describe(web string) []string
-	// allow is a RabbitMQ whose queues may be allowed again; nil: none.
-	allow() changes.RabbitMQ
-	// routes are the paths of Curfew's own API that are served besides the node's.
-	routes() []rest.Route
 	// pages makes what is served over HTTP besides the ops endpoints.
 	pages(ops *opsEndpoints, s *sockets) (*dashboard.Dashboard, *web, error)
 }
@@ -135,18 +124,14 @@ func Open(o Options) (n *Node, err error) {
 	if err := n.primary.open(); err != nil {
 		return n, err
 	}
-	n.probes = n.primary.probes()
 	if n.settings.Monitor {
 		if n.monitor, err = n.primary.openMonitor(); err != nil {
 			return n, err
 		}
 	}
-	n.changes = changes.New(changes.Options{Incidents: n.incidents, RabbitMQ: n.primary.allow(), Recorder: n.recorder})
-	return n, n.openDeadManSwitch()
+	n.changes = changes.New(changes.Options{Incidents: n.incidents, RabbitMQ: n.allow, Recorder: n.recorder})
+	return n, nil
 }
-
-// closeWith has Close call fn, before what was added earlier.
-func (n *Node) closeWith(fn func() error) { n.closers = append(n.closers, fn) }
 
 // inDataDir adds the data folder to an error.
 func (n *Node) inDataDir(err error) error {
@@ -171,12 +156,9 @@ func (n *Node) Run(ctx context.Context, listeners ...net.Listener) error {
 	defer stopServing()
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()
-	parts := []func(context.Context) error{n.incidents.Run, n.primary.broken}
+	parts := append([]func(context.Context) error{n.incidents.Run}, n.parts...)
 	if n.monitor != nil {
 		parts = append(parts, n.monitor.Run)
-	}
-	if n.deadManSwitch != nil {
-		parts = append(parts, n.deadManSwitch.Run)
 	}
 	ended := make(chan error, len(parts))
 	for _, part := range parts {

@@ -40,7 +40,11 @@ func openAPIOf(n *Node) []byte {
 	for _, one := range ownRoutes(n) {
 		served[curfewPrefix+one.path] = true
 	}
-	for _, one := range append(changing(n), n.primary.routes()...) {
+	others := brokerRoutes()
+	if hasRabbitMQ(n) {
+		others = waitingRoutes()
+	}
+	for _, one := range append(changing(n), others...) {
 		served[one.Path] = true
 	}
 	var document struct {

@@ -131,9 +131,6 @@ func (o *opsEndpoints) health() (h health) {
 	return h
 }
 
-// alive reports whether the process can go on: a restart would not help.
-func (o *opsEndpoints) alive() bool { return o.health().Status != "dead" }
-
 // readyz answers 200 from the end of recovery until the stop begins.
 func (o *opsEndpoints) readyz(w http.ResponseWriter, _ *http.Request) {
 	o.mu.Lock()

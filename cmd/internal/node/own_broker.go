@@ -27,7 +27,6 @@ import (
 	"curfew/broker/store"
 	"curfew/cmd/internal/dashboard"
 	"curfew/cmd/internal/settings"
-	"curfew/monitor/changes"
 	"curfew/monitor/history"
 	"curfew/monitor/incident"
 	"curfew/monitor/schedule"
@@ -40,7 +39,6 @@ type ownBroker struct {
 	broker     *broker.Broker
 	server     *server.Server
 	operations *operate.Operations
-	connected  connected
 }
 
 // open implements primary.
@@ -71,7 +69,7 @@ func (o *ownBroker) openBroker() error {
 	if err != nil {
 		return o.n.inDataDir(err)
 	}
-	o.n.closeWith(func() error {
+	o.n.closers = append(o.n.closers, func() error {
 		if err := o.broker.Close(); !o.n.failed { // otherwise Run has returned the error
 			return err
 		}
@@ -117,6 +115,13 @@ func (o *ownBroker) openServer() error {
 		options.HTTP = o.n.handover.give
 	}
 	o.server = server.New(options)
+	o.n.probes = []*probe{
+		{name: "store", ask: func(answer func()) { o.broker.Commit(func(error) { answer() }) }},
+		{name: "server", ask: func(answer func()) { o.server.Connections(); answer() }},
+	}
+	o.n.parts = append(o.n.parts, o.broken)
+	var seen connected
+	o.n.clients = func() []history.Client { return seen.versions(o.server) }
 	for _, c := range []prometheus.Collector{o.server, heldMessages{o}} {
 		if err := o.n.metrics.Register(c); err != nil {
 			return fmt.Errorf("register the server's metrics: %w", err)
@@ -129,7 +134,7 @@ func (o *ownBroker) openServer() error {
 func (o *ownBroker) openOperations() error {
 	o.operations = operate.New(operate.Options{
 		Broker: o.broker, Server: o.server, DataDir: o.n.settings.DataDir, Log: o.n.log, Recorder: o.n.recorder,
-		NodeName: "curfew@" + o.n.settings.Instance,
+		NodeName: nodeName(o.n.settings),
 		Purpose:  func(q *broker.Queue) deadline.Purpose { return o.n.looker.purpose(o.broker, q) },
 		Wait: func(queue uint64) deadline.Wait {
 			if o.n.monitor == nil {
@@ -139,7 +144,7 @@ func (o *ownBroker) openOperations() error {
 		},
 		Version: definitions.Version{RabbitMQ: server.RabbitMQVersion, Product: "Curfew", ProductVersion: o.n.build.Version},
 	})
-	o.n.closeWith(func() error {
+	o.n.closers = append(o.n.closers, func() error {
 		o.operations.Close()
 		return nil
 	})
@@ -190,7 +195,7 @@ func (o *ownBroker) openMonitor() (watcher, error) {
 			return nil, fmt.Errorf("CURFEW_REDIS_URL: %w", err)
 		}
 		s.Redis = store
-		o.n.closeWith(func() error {
+		o.n.closers = append(o.n.closers, func() error {
 			if o.n.failed { // the instance stays registered, so that the others notice
 				return nil
 			}
@@ -219,23 +224,12 @@ func (o *ownBroker) broken(ctx context.Context) error {
 	}
 }
 
-// nowMillis implements primary: a manual clock stands.
-func (o *ownBroker) nowMillis() int64 { return o.broker.UnixMillis(o.broker.Now()) }
-
 // serve implements primary.
 func (o *ownBroker) serve(ctx context.Context, listeners []net.Listener) error {
 	if o.n.monitor == nil {
 		o.n.log.Info("the monitor is off: what came due before the start has expired", zap.Int("messages", o.broker.Deadlines().ExpireOverdue()))
 	}
 	return o.server.Serve(ctx, listeners...)
-}
-
-// probes implements primary.
-func (o *ownBroker) probes() []*probe {
-	return []*probe{
-		{name: "store", ask: func(answer func()) { o.broker.Commit(func(error) { answer() }) }},
-		{name: "server", ask: func(answer func()) { o.server.Connections(); answer() }},
-	}
 }
 
 // queues implements primary: the broker's queues with their forecasts.
@@ -255,14 +249,8 @@ func (o *ownBroker) queues(forecasts []deadline.Forecast, fn func(*history.Queue
 	return history.Stats{Published: published, Delivered: delivered}
 }
 
-// clients implements primary.
-func (o *ownBroker) clients() []history.Client { return o.connected.versions(o.server) }
-
-// allow implements primary.
-func (*ownBroker) allow() changes.RabbitMQ { return nil }
-
-// routes implements primary.
-func (*ownBroker) routes() (list []rest.Route) {
+// brokerRoutes are the paths of Curfew's own API that broker/management serves.
+func brokerRoutes() (list []rest.Route) {
 	for _, one := range management.Routes() {
 		if strings.HasPrefix(one.Path, curfewPrefix+"/") {
 			list = append(list, one)

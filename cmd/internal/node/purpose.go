@@ -81,7 +81,7 @@ func (l *looker) purpose(b *broker.Broker, q *broker.Queue) deadline.Purpose {
 	return l.purposeLocked(vh, q)
 }
 
-// meant implements primary. Safe for concurrent use.
+// meant reports whether an expiry in a queue is no loss. Safe for concurrent use.
 func (o *ownBroker) meant(vhost, queue string) bool {
 	l := &o.n.looker
 	l.mu.Lock()

@@ -11,13 +11,13 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
+	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/deadline"
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard"
 	"curfew/monitor"
-	"curfew/monitor/changes"
 	"curfew/monitor/history"
 	"curfew/monitor/incident"
 	"curfew/monitor/rabbitmq"
@@ -35,7 +35,8 @@ type rabbitmqPrimary struct {
 // open implements primary. It does not connect.
 func (b *rabbitmqPrimary) open() (err error) {
 	n, c := b.n, b.n.settings
-	b.user = newOneUser(c)
+	b.user = &oneUser{guard: broker.LoginGuard{GuestFromAnywhere: !c.GuestLoopbackOnly}, user: access.User{
+		Name: c.User, PasswordHash: access.Hash(c.Password), Algorithm: access.SHA256, Tags: []string{access.Administrator}}}
 	if unused := c.Unused(); len(unused) > 0 {
 		n.log.Warn("no broker runs beside RabbitMQ, so these settings have no effect", zap.Strings("unused", unused))
 	}
@@ -48,11 +49,12 @@ func (b *rabbitmqPrimary) open() (err error) {
 		if err != nil {
 			return fmt.Errorf("CURFEW_REDIS_URL: %w", err)
 		}
-		n.closeWith(leases.Close)
+		n.closers = append(n.closers, leases.Close)
 		o.Redis = leases
 	}
 	b.vhost = o.Cluster.Address().VHost()
 	b.rabbitmq, err = rabbitmq.New(o)
+	n.allow = b.rabbitmq
 	return err
 }
 
@@ -68,15 +70,6 @@ func (b *rabbitmqPrimary) serve(ctx context.Context, _ []net.Listener) error {
 	return b.rabbitmq.Run(ctx)
 }
 
-// broken implements primary: everything connects again by itself.
-func (*rabbitmqPrimary) broken(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
-}
-
-// probes implements primary.
-func (*rabbitmqPrimary) probes() []*probe { return nil }
-
 // queues implements primary: those that have a forecast.
 func (*rabbitmqPrimary) queues(forecasts []deadline.Forecast, fn func(*history.Queue)) history.Stats {
 	for _, f := range forecasts {
@@ -84,15 +77,6 @@ func (*rabbitmqPrimary) queues(forecasts []deadline.Forecast, fn func(*history.Q
 	}
 	return history.Stats{}
 }
-
-// clients implements primary: they are the RabbitMQ's.
-func (*rabbitmqPrimary) clients() []history.Client { return nil }
-
-// allow implements primary.
-func (b *rabbitmqPrimary) allow() changes.RabbitMQ { return b.rabbitmq }
-
-// routes implements primary.
-func (*rabbitmqPrimary) routes() []rest.Route { return waitingRoutes() }
 
 // status implements primary.
 func (b *rabbitmqPrimary) status(s *Status, _ deadline.Hour) {
@@ -114,12 +98,6 @@ func (b *rabbitmqPrimary) describe(string) []string {
 
 // startGrace is how long after the start nothing is reported, since the queues have not been looked at yet.
 const startGrace = 5 * time.Second
-
-// meant implements primary: what a queue there is for is not known.
-func (*rabbitmqPrimary) meant(string, string) bool { return false }
-
-// nowMillis implements primary.
-func (*rabbitmqPrimary) nowMillis() int64 { return time.Now().UnixMilli() }
 
 // look implements primary: what is wrong with the RabbitMQ, and with queues there.
 func (b *rabbitmqPrimary) look(s *incident.State) {

@@ -65,7 +65,8 @@ func Serve(ctx context.Context, o Options, stdout io.Writer) (err error) {
 	n.printBanner(stdout, &s)
 	ops.enter(ready)
 	defer context.AfterFunc(ctx, func() { ops.enter(stopping) })()
-	defer notifySystemd(ctx, ops.alive, log)()
+	alive := func() bool { return ops.health().Status != "dead" } // a restart would not help
+	defer notifySystemd(ctx, alive, log)()
 	return n.Run(ctx, s.amqp...)
 }
 
@@ -84,14 +85,14 @@ func (n *Node) dashboardOptions() dashboard.Options {
 // mount joins what handles the paths of RabbitMQ's API, of the node's own routes, and all others.
 func (n *Node) mount(api, own http.Handler, ui *dashboard.Dashboard) *web {
 	pages := newWeb()
-	pages.mount("/api", api)
+	pages.parts["/api"] = api
 	for _, part := range apiParts(n) {
-		pages.mount(part, own)
+		pages.parts[part] = own
 	}
 	if hasRabbitMQ(n) {
-		pages.mount(scheduledPath, own)
+		pages.parts[scheduledPath] = own
 	}
-	pages.mount("/", ui.Handler())
+	pages.parts["/"] = ui.Handler()
 	return pages
 }
 

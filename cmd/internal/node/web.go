@@ -26,9 +26,6 @@ func newWeb() *web {
 	return &web{parts: make(map[string]http.Handler), connections: newConnLimit("HTTP", most.http)}
 }
 
-// mount makes part serve prefix and all paths below it.
-func (w *web) mount(prefix string, part http.Handler) { w.parts[prefix] = part }
-
 // ServeHTTP implements http.Handler.
 func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if w.serviceBus != nil && atom.Mine(r) {

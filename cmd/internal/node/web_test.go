@@ -11,9 +11,9 @@ import (
 func TestWebGivesEachPartItsPaths(t *testing.T) {
 	w := newWeb()
 	for _, prefix := range []string{"/", "/api", "/api/curfew"} {
-		w.mount(prefix, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.parts[prefix] = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			rw.Write([]byte(prefix + " " + r.URL.EscapedPath()))
-		}))
+		})
 	}
 	for path, part := range map[string]string{
 		"/": "/", "/page": "/", "/apiary": "/", "/api": "/api", "/api/queues/%2F/q": "/api", "/api/curfewer": "/api",
@@ -24,7 +24,7 @@ func TestWebGivesEachPartItsPaths(t *testing.T) {
 		assert.Equal(t, part+" "+path, rec.Body.String())
 	}
 	bare := newWeb()
-	bare.mount("/api", http.NotFoundHandler())
+	bare.parts["/api"] = http.NotFoundHandler()
 	rec := httptest.NewRecorder()
 	bare.ServeHTTP(rec, httptest.NewRequest("GET", "/elsewhere", nil))
 	assert.Equal(t, http.StatusNotFound, rec.Code)
