@@ -192,7 +192,7 @@ func TestAllReportsOfAnExpiryAgree(t *testing.T) {
 		require.Zero(t, a.records["manual"].lateMillis)
 
 		audited := map[string]fate{}
-		for r, err := range audit.Search(t.Context(), a.log.Dir(), audit.Query{}) {
+		for r, err := range audit.Search(t.Context(), a.log.Dir, audit.Query{}) {
 			require.NoError(t, err)
 			audited[string(r.MessageID)] = fate{r.Queue, r.Path, r.Outcome, r.LateMillis}
 		}

@@ -62,7 +62,7 @@ func TestRecordsComeBackAsTheyWere(t *testing.T) {
 		copy(id, "XX") // what it was given was copied
 	})
 	var got []Record
-	for r, err := range Search(t.Context(), l.Dir(), Query{}) {
+	for r, err := range Search(t.Context(), l.Dir, Query{}) {
 		require.NoError(t, err)
 		got = append(got, r)
 	}
@@ -83,10 +83,10 @@ func TestWhatWaitsIsWrittenSoon(t *testing.T) {
 				time.Sleep(writeEvery / 10)
 			}
 			synctest.Wait()
-			assert.GreaterOrEqual(t, len(found(t, l.Dir(), Query{})), 8)
+			assert.GreaterOrEqual(t, len(found(t, l.Dir, Query{})), 8)
 			time.Sleep(writeEvery)
 			synctest.Wait()
-			assert.Len(t, found(t, l.Dir(), Query{}), 20)
+			assert.Len(t, found(t, l.Dir, Query{}), 20)
 		})
 	})
 }
@@ -98,7 +98,7 @@ func TestMuchIsWrittenAtOnce(t *testing.T) {
 			synctest.Wait()
 			l.Add(slices.Repeat([]Record{record("m", noon)}, writeRecords))
 			synctest.Wait()
-			assert.Len(t, found(t, l.Dir(), Query{}), writeRecords)
+			assert.Len(t, found(t, l.Dir, Query{}), writeRecords)
 		})
 	})
 }
@@ -118,7 +118,7 @@ func TestAStormLeavesNoMemoryBehind(t *testing.T) {
 	assert.LessOrEqual(t, cap(l.queue.records), keepRecords)
 	assert.LessOrEqual(t, cap(w.taken.records), keepRecords)
 	assert.Less(t, cap(w.encoded), 1<<20)
-	assert.Len(t, found(t, l.Dir(), Query{}), 4*keepRecords+1)
+	assert.Len(t, found(t, l.Dir, Query{}), 4*keepRecords+1)
 }
 
 // FuzzJSON: whatever is in a record, its line is one that encoding/json reads, with the same in it.
@@ -166,7 +166,7 @@ func TestSearchFindsWhatIsWanted(t *testing.T) {
 		{Query{Queue: "order"}, nil},
 		{Query{Newest: true, To: at(2)}, []string{"m1", "m0"}},
 	} {
-		assert.Equal(t, c.want, found(t, l.Dir(), c.q), "%+v", c.q)
+		assert.Equal(t, c.want, found(t, l.Dir, c.q), "%+v", c.q)
 	}
 }
 
@@ -258,7 +258,7 @@ func TestManyTargetsAreBounded(t *testing.T) {
 	wide.To = slices.Repeat([]string{"dead"}, 1000)
 	l.Add(slices.Repeat([]Record{wide}, 1000)) // nobody writes yet
 	assert.Len(t, l.queue.records, bufferNames/1000)
-	assert.EqualValues(t, 1000-bufferNames/1000, l.Lost())
+	assert.EqualValues(t, 1000-bufferNames/1000, l.Lost.Load())
 }
 
 // TestDiskThatFailsIsAGap: nothing waits for the disk, and what it refused is recorded when it is back.

@@ -30,7 +30,7 @@ func (l *Log) Handler() http.Handler {
 			return
 		}
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(exportTime)) // a writer without deadlines needs none
-		records := Search(r.Context(), l.Dir(), q)
+		records := Search(r.Context(), l.Dir, q)
 		switch format {
 		case "csv":
 			attach(w, "text/csv; charset=utf-8", "audit.csv")

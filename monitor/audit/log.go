@@ -42,6 +42,9 @@ type Options struct {
 
 // Log is the audit of one process. All methods are safe for concurrent use.
 type Log struct {
+	Dir  string        // where the files are; it must not be changed
+	Lost atomic.Uint64 // counts the records that are only in a gap, since the start
+
 	files files
 	log   *zap.Logger
 	now   func() time.Time
@@ -49,7 +52,6 @@ type Log struct {
 	wake  chan struct{} // writeRecords wait
 
 	kept, lostCount prometheus.Counter
-	lostTotal       atomic.Uint64 // as lostCount
 
 	mu    sync.Mutex
 	queue batch
@@ -75,7 +77,7 @@ func Open(o Options) (*Log, error) {
 	o.Log = cmp.Or(o.Log, zap.NewNop())
 	metrics := promauto.With(o.Registerer)
 	return &Log{
-		files: files{dir: o.Dir, fileBytes: o.MaxBytes / 8, maxBytes: o.MaxBytes}, log: o.Log.Named("audit"), now: time.Now,
+		Dir: o.Dir, files: files{dir: o.Dir, fileBytes: o.MaxBytes / 8, maxBytes: o.MaxBytes}, log: o.Log.Named("audit"), now: time.Now,
 		begun: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 		kept: metrics.NewCounter(prometheus.CounterOpts{
 			Name: "curfew_audit_records_total", Help: "Records kept in the audit."}),
@@ -87,14 +89,8 @@ func Open(o Options) (*Log, error) {
 // lose counts records that are only in a gap.
 func (l *Log) lose(n int) {
 	l.lostCount.Add(float64(n))
-	l.lostTotal.Add(uint64(n))
+	l.Lost.Add(uint64(n))
 }
-
-// Lost counts the records that are only in a gap, since the start.
-func (l *Log) Lost() uint64 { return l.lostTotal.Load() }
-
-// Dir is where the files are.
-func (l *Log) Dir() string { return l.files.dir }
 
 // Expired records messages that expired: it is a subscriber of a deadline.Stream, with
 // deadline.WithMessage.

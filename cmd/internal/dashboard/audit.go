@@ -80,7 +80,7 @@ func (d *Dashboard) audit(r *http.Request, _ ui.Visitor) (ui.View, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), most)
 	defer cancel()
-	return p, p.find(ctx, d.Audit.Dir(), q)
+	return p, p.find(ctx, d.Audit.Dir, q)
 }
 
 func (p *auditPage) find(ctx context.Context, dir string, q audit.Query) error {

@@ -35,7 +35,7 @@ func (l *looker) look(n *Node, s *incident.State) {
 	n.primary.look(s)
 	s.Opened = n.openedAt
 	if n.audit != nil {
-		s.Lost["audit_incomplete"] = n.audit.Lost()
+		s.Lost["audit_incomplete"] = n.audit.Lost.Load()
 	}
 	s.OpenFiles = l.openFiles()
 	for _, c := range l.limits {
