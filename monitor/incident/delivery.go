@@ -73,6 +73,15 @@ func (d *delivery) names() []string {
 	return names
 }
 
+// newSink makes a sink of settings that have been checked.
+func (d *delivery) newSink(s sinkSettings) sink {
+	made, err := s.sink(d)
+	if err != nil {
+		panic("incident: a sink that was checked cannot be made: " + err.Error())
+	}
+	return made
+}
+
 // use makes outboxes for the sinks in list and ends all others. A sink that keeps its name keeps what waits for it.
 func (d *delivery) use(list []sinkSettings) {
 	d.mu.Lock()

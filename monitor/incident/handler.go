@@ -86,7 +86,7 @@ func (a *Incidents) Sinks() []SinkStatus {
 // Rules returns the rules in force, in their order, and the conditions. The last rule is for incidents that no other matches.
 func (a *Incidents) Rules() RuleList {
 	var list RuleList
-	for _, r := range a.tracker.view().rules {
+	for _, r := range a.tracker.view.Load().rules {
 		s := r.Rule
 		s.Lateness = r.lateness.String()
 		if r.To == nil {

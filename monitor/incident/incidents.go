@@ -54,6 +54,7 @@ func New(o Options) (*Incidents, error) {
 	}
 	a := &Incidents{options: o, log: o.Log.Named("incident"), tracker: &tracker{}, losses: losses{}, reload: make(chan struct{}, 1)}
 	a.tallies.all = make(map[tallyKey]*Tally)
+	a.tracker.view.Store(&View{})
 	a.heart.stalled, a.heart.poster, a.heart.log = o.Stalled, newPoster(""), o.Log.Named("dead-man-switch")
 	var err error
 	if a.metrics, err = newMetrics(o.Registerer, a); err != nil {
@@ -146,7 +147,7 @@ func (a *Incidents) judgeLocked(now time.Time) {
 
 // state is the state now.
 func (a *Incidents) state(now time.Time) *State {
-	incidents := a.tracker.view().goesOn
+	incidents := a.tracker.view.Load().goesOn
 	s := &State{Tallies: a.tallies.going(now, func(*Tally) bool { return false }, incidents), Starved: a.starved.within(starvedFor, now), Sinks: a.Sinks(), FileError: a.FileError(), HeartbeatSilent: a.heart.silent(), Lost: make(map[string]uint64)}
 	if a.options.Look != nil {
 		a.options.Look(s)
@@ -162,7 +163,7 @@ func (a *Incidents) state(now time.Time) *State {
 
 // Look makes sure that what is shown is at most a second old, or is being judged.
 func (a *Incidents) Look() {
-	switch last := a.tracker.view().At; {
+	switch last := a.tracker.view.Load().At; {
 	case time.Since(last) < lookEvery:
 		return
 	case last.IsZero():
@@ -171,17 +172,14 @@ func (a *Incidents) Look() {
 		return
 	}
 	defer a.looking.Unlock()
-	if now := time.Now(); now.Sub(a.tracker.view().At) >= lookEvery {
+	if now := time.Now(); now.Sub(a.tracker.view.Load().At) >= lookEvery {
 		a.judgeLocked(now)
 	}
 }
 
 // Reload makes Run read the file now, whether it has changed or not, and log the result.
 func (a *Incidents) Reload() {
-	select {
-	case a.reload <- struct{}{}:
-	default:
-	}
+	deadline.Wake(a.reload)
 }
 
 // watchFile puts the file in force when it changes. A file with mistakes is logged, is an incident, and changes nothing.
@@ -260,5 +258,5 @@ func VerdictOf(list []Incident) Verdict {
 // View is what was found within the last second. It waits only for the first judgement.
 func (a *Incidents) View() *View {
 	a.Look()
-	return a.tracker.view()
+	return a.tracker.view.Load()
 }

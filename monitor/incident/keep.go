@@ -195,7 +195,7 @@ func (a *Incidents) changeWindows(change func([]Window) ([]Window, error)) error
 }
 
 // Windows lists the maintenance windows that are not over, the first to end first.
-func (a *Incidents) Windows() []Window { return activeWindows(a.tracker.view().windows) }
+func (a *Incidents) Windows() []Window { return activeWindows(a.tracker.view.Load().windows) }
 
 func activeWindows(list []Window) []Window {
 	now := time.Now()

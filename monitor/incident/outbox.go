@@ -10,6 +10,8 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+
+	"curfew/broker/deadline"
 )
 
 // sink sends notifications.
@@ -87,10 +89,7 @@ func (o *outbox) put(a *notice) {
 	}
 	o.queue = append(o.queue, a)
 	o.length.Set(float64(len(o.queue)))
-	select {
-	case o.arrived <- struct{}{}:
-	default:
-	}
+	deadline.Wake(o.arrived)
 }
 
 // take removes the next thing to send; nil if there is none. An Alertmanager is sent all that fires, whatever the notice, so that those behind it go too.

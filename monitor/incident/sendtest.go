@@ -22,7 +22,7 @@ func (a *Incidents) SendTest(ctx context.Context, sink string) (results TestResu
 	now := time.Now()
 	fires := &notice{
 		Incident: Incident{ID: "test", Condition: testCondition, Alertname: "CurfewTest", Level: Info, Summary: "Test: this sink works", Since: now},
-		source:   a.tracker.view().source, rule: everything, names: map[string]string{"alertname": "CurfewTest"}, at: now, what: "begun",
+		source:   a.tracker.view.Load().source, rule: everything, names: map[string]string{"alertname": "CurfewTest"}, at: now, what: "begun",
 	}
 	over := *fires
 	over.Ended, over.what = &now, "over"

@@ -54,6 +54,7 @@ func (o *Options) readSettings() (settings, error) {
 	if o.File != "" {
 		r.read()
 	}
+	isExchange := func(s sinkSettings) bool { return s.url == eventsURL }
 	if o.Publish == nil && slices.ContainsFunc(r.settings.sinks, isExchange) {
 		r.settings.sinks = slices.DeleteFunc(r.settings.sinks, isExchange)
 		r.errs = append(r.errs, fmt.Errorf("incident: no exchange for %s", eventsURL))
@@ -252,7 +253,7 @@ func (r *settingsReader) sink(name string, n *yaml.Node) {
 	if len(r.errs) > before {
 		return
 	}
-	if err := s.check(); err != nil {
+	if _, err := s.sink(&delivery{}); err != nil {
 		r.refuse(n, "%s: %v", where, err)
 		return
 	}

@@ -30,12 +30,10 @@ type sinkSettings struct {
 	secret string // signs what a webhook is posted
 }
 
-func isExchange(s sinkSettings) bool { return s.url == eventsURL }
-
 // CheckURL returns nil if address is the URL of a sink. Its error repeats no part of the URL but the scheme.
 func CheckURL(address string) error {
-	s := sinkSettings{url: address}
-	return s.check()
+	_, err := sinkSettings{url: address}.sink(&delivery{})
+	return err
 }
 
 // SplitURLs splits a list of URLs at its commas. A comma that no scheme follows belongs to the URL.
@@ -64,37 +62,36 @@ func kindOfSink(address string) string {
 
 var scheme = regexp.MustCompile(`^([a-z]+)(\+[a-z]+)?:`)
 
-// check returns what is wrong, or nil.
-func (s sinkSettings) check() error {
+// sink makes the sink. Its error says what is wrong with the settings, and repeats no part of the URL but the scheme.
+func (s sinkSettings) sink(d *delivery) (sink, error) {
 	kind := kindOfSink(s.url)
-	if s.secret != "" && kind != webhookKind {
-		return errors.New("secret: only what goes to a webhook is signed")
-	}
-	switch kind {
-	case "":
-		if s.url == "" {
-			return errors.New("url is missing")
-		}
-		return fmt.Errorf("url: it has no scheme: want one of %s", strings.Join(sinkKinds(), ", "))
-	case webhookKind, alertmanagerKind:
-		if !isWebAddress(strings.TrimPrefix(s.url, kind+"+")) {
-			return fmt.Errorf("url: want %s+https://host/path or %[1]s+http://host/path", kind)
-		}
-		return nil
-	case exchangeKind:
-		if s.url != eventsURL {
-			return fmt.Errorf("url: events are published in this Curfew itself, to one exchange: want %s", eventsURL)
-		}
-		return nil
-	case "http", "https":
-		return fmt.Errorf("url: say what %s:// is: %s+%[1]s:// for Alertmanager's webhook format, %s+%[1]s:// for an Alertmanager, generic+%[1]s:// for plain text",
+	address := strings.TrimPrefix(s.url, kind+"+")
+	switch {
+	case s.secret != "" && kind != webhookKind:
+		return nil, errors.New("secret: only what goes to a webhook is signed")
+	case s.url == "":
+		return nil, errors.New("url is missing")
+	case kind == "":
+		return nil, fmt.Errorf("url: it has no scheme: want one of %s", strings.Join(sinkKinds(), ", "))
+	case (kind == webhookKind || kind == alertmanagerKind) && !isWebAddress(address):
+		return nil, fmt.Errorf("url: want %s+https://host/path or %[1]s+http://host/path", kind)
+	case kind == webhookKind:
+		return &webhook{newPoster(address), s.secret}, nil
+	case kind == alertmanagerKind:
+		u, _ := url.Parse(address)
+		u.Path = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/api/v2/alerts") + "/api/v2/alerts"
+		return &manager{newPoster(u.String()), func() []*notice { return d.firing(s.name) }}, nil
+	case s.url == eventsURL:
+		return exchangeSink(d.publish), nil
+	case kind == exchangeKind:
+		return nil, fmt.Errorf("url: events are published in this Curfew itself, to one exchange: want %s", eventsURL)
+	case kind == "http" || kind == "https":
+		return nil, fmt.Errorf("url: say what %s:// is: %s+%[1]s:// for Alertmanager's webhook format, %s+%[1]s:// for an Alertmanager, generic+%[1]s:// for plain text",
 			kind, webhookKind, alertmanagerKind)
+	case !slices.Contains(sinkKinds(), kind):
+		return nil, fmt.Errorf("url: unknown kind of sink %q: want one of %s", kind, strings.Join(sinkKinds(), ", "))
 	}
-	if !slices.Contains(sinkKinds(), kind) {
-		return fmt.Errorf("url: unknown kind of sink %q: want one of %s", kind, strings.Join(sinkKinds(), ", "))
-	}
-	_, err := newService(s)
-	return err
+	return newService(s)
 }
 
 // sinkKinds are the schemes that a sink's URL may begin with.
@@ -103,30 +100,4 @@ func sinkKinds() []string {
 	kinds := slices.DeleteFunc(services, func(kind string) bool { return kind == "logger" }) // the log is a sink already
 	slices.Sort(kinds)
 	return append([]string{webhookKind, alertmanagerKind, exchangeKind}, kinds...)
-}
-
-// newSink makes a sink of settings that have been checked.
-func (d *delivery) newSink(s sinkSettings) sink {
-	switch kindOfSink(s.url) {
-	case webhookKind:
-		return &webhook{s.poster(), s.secret}
-	case alertmanagerKind:
-		return &manager{s.poster(), func() []*notice { return d.firing(s.name) }}
-	case exchangeKind:
-		return exchangeSink(d.publish)
-	}
-	made, err := newService(s)
-	if err != nil {
-		panic("incident: a sink that was checked cannot be made: " + err.Error())
-	}
-	return made
-}
-
-// poster returns a poster to the webhook or the Alertmanager.
-func (s sinkSettings) poster() *poster {
-	u, _ := url.Parse(strings.TrimPrefix(s.url, kindOfSink(s.url)+"+")) // it was checked
-	if kindOfSink(s.url) == alertmanagerKind {
-		u.Path = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/api/v2/alerts") + "/api/v2/alerts"
-	}
-	return newPoster(u.String())
 }

@@ -43,9 +43,9 @@ type tracker struct {
 	retryAt time.Time // when a save that failed is tried again
 
 	lookedAt  time.Time
-	hour      deadline.Hour       // at the last look
-	forecasts []deadline.Forecast // likewise
-	published atomic.Pointer[View]
+	hour      deadline.Hour        // at the last look
+	forecasts []deadline.Forecast  // likewise
+	view      atomic.Pointer[View] // what is shown
 }
 
 // View is what one look found. It never changes and must not be changed, so all that is shown of it is of one moment, and whoever reads it does
@@ -65,9 +65,6 @@ type View struct {
 	goesOn  map[QueueName]string // the ID of the incident of a queue that is not over, or may be back
 }
 
-// view returns what is shown.
-func (t *tracker) view() *View { return cmp.Or(t.published.Load(), &View{}) }
-
 // publishLocked shows what changed.
 func (t *tracker) publishLocked() {
 	open, queues := t.openLocked()
@@ -81,7 +78,7 @@ func (t *tracker) publishLocked() {
 	for q, in := range queues {
 		goesOn[q] = in.In.ID
 	}
-	t.published.Store(&View{t.lookedAt, open, over, queues, t.hour, t.forecasts, t.windows, t.rules, t.source, goesOn})
+	t.view.Store(&View{t.lookedAt, open, over, queues, t.hour, t.forecasts, t.windows, t.rules, t.source, goesOn})
 }
 
 // use puts rules in force, for incidents of which nobody was told, so that whoever was told the beginning is told the end.
@@ -411,7 +408,7 @@ func (t *tracker) openLocked() ([]Incident, map[QueueName]Concern) {
 // firing returns what an Alertmanager is sent again and again, with what is over for a while, and the watchdog if this process is well.
 func (t *tracker) firing(sink string, well bool) (list []*notice) {
 	now := time.Now()
-	if from := t.view().source; well {
+	if from := t.view.Load().source; well {
 		list = append(list, &notice{
 			Incident: Incident{Condition: "watchdog", Alertname: "CurfewWatchdog", Level: Info, Since: now, Runbook: from.runbook("CurfewWatchdog"), Summary: "Deadlines are watched: this alert fires all the time; if it stops, something is wrong"},
 			source:   from, rule: &rule{Rule: Rule{Name: "curfew", Severity: "none"}}, names: map[string]string{"alertname": "CurfewWatchdog"}, at: now,
