@@ -2,7 +2,6 @@ package delay
 
 import (
 	"cmp"
-	"container/heap"
 	"fmt"
 	"slices"
 	"strings"
@@ -76,7 +75,7 @@ func (c *core) isBack(e *held, m *message) {
 // forget drops a message that is aside.
 func (c *core) forget(e *held) {
 	delete(c.aside, e.aside)
-	heap.Remove(&c.waiting, e.at)
+	c.waiting.Remove(e.at)
 	c.unlist(e)
 }
 

@@ -14,8 +14,7 @@ import (
 // line is what the messages of a channel come over.
 type line interface {
 	settle(e *effect) error
-	giveBack() // everything, at once
-	close()
+	close(giveBack bool) // with giveBack, everything goes back at once
 }
 
 // line091 is one of AMQP 0-9-1.
@@ -31,9 +30,12 @@ func (l line091) settle(e *effect) error {
 	return l.ch.Nack(e.tag, false, l.retries.publishes(e) || e.again)
 }
 
-func (l line091) giveBack() { _ = l.ch.Nack(0, true, true) }
-
-func (l line091) close() { _ = l.ch.Close() }
+func (l line091) close(giveBack bool) {
+	if giveBack {
+		_ = l.ch.Nack(0, true, true)
+	}
+	_ = l.ch.Close()
+}
 
 // channel is an AMQP channel with the messages that it holds.
 type channel struct {
@@ -66,7 +68,7 @@ func (s *session) open() error {
 		return fmt.Errorf("set the prefetch: %w", err)
 	}
 	args := amqp091.Table{}
-	if s.hasTimeout() {
+	if s.latest {
 		args["x-consumer-timeout"] = consumerTimeout.Milliseconds()
 	}
 	c := s.add(line091{ch, s.retries}, perChannel)
@@ -74,7 +76,7 @@ func (s *session) open() error {
 	if err != nil {
 		return fmt.Errorf("consume: %w", err)
 	}
-	s.spawn(func() {
+	s.wg.Go(func() {
 		fingerprints := keeper.NewFingerprints()
 		for d := range deliveries {
 			s.receive(c, d.DeliveryTag, fingerprints, &d)
@@ -82,11 +84,6 @@ func (s *session) open() error {
 		s.lost(c)
 	})
 	return nil
-}
-
-// hasTimeout reports whether consumers may ask for a timeout of their own. The same queues can put messages aside.
-func (s *session) hasTimeout() bool {
-	return s.facts.Family == queuefacts.Family43 && s.facts.Type == queuefacts.Quorum
 }
 
 // add adds a channel.
@@ -99,36 +96,31 @@ func (s *session) add(l line, holds int) *channel {
 	return c
 }
 
-// read takes what is needed from a delivery.
-func (s *session) read(fingerprints *keeper.Fingerprints, d *amqp091.Delivery) message {
-	if s.retries != nil {
-		return s.retries.read(fingerprints, d)
-	}
-	return read(fingerprints, s.k.o.Queue, d)
-}
-
-// receive takes a delivery in: one that is published again when that has ended, so that no other one waits for it.
+// receive hands a delivery to the core: one that is published again when that has ended, so that no other one waits for it.
 func (s *session) receive(c *channel, tag uint64, fingerprints *keeper.Fingerprints, d *amqp091.Delivery) {
-	m := s.read(fingerprints, d)
+	k := s.k
+	var m message
+	if s.retries != nil {
+		m = s.retries.read(fingerprints, d)
+	} else {
+		m = read(fingerprints, k.o.Queue, d)
+	}
+	take := func() {
+		k.mu.Lock()
+		if !c.gone {
+			k.core.deliver(k.nowLocked(), c, tag, &m)
+		}
+		k.mu.Unlock()
+		deadline.Wake(k.wake)
+	}
 	if m.publish == nil {
-		s.take(c, tag, &m)
+		take()
 		return
 	}
-	s.spawn(func() {
+	s.wg.Go(func() {
 		m.publish(&m)
-		s.take(c, tag, &m)
+		take()
 	})
-}
-
-// take hands a delivery to the core.
-func (s *session) take(c *channel, tag uint64, m *message) {
-	k := s.k
-	k.mu.Lock()
-	if !c.gone {
-		k.core.deliver(k.nowLocked(), c, tag, m)
-	}
-	k.mu.Unlock()
-	deadline.Wake(k.wake)
 }
 
 // lost drops what a channel held: RabbitMQ has closed it, or cancelled its consumer, or drop has. With the connection, runSession drops everything at once.
@@ -136,7 +128,7 @@ func (s *session) lost(c *channel) {
 	if s.ctx.Err() != nil || s.conn.IsClosed() {
 		return
 	}
-	s.drop(c)
+	s.drop(false, c)
 	s.k.mu.Lock()
 	left := len(s.channels)
 	s.k.mu.Unlock()
@@ -145,8 +137,9 @@ func (s *session) lost(c *channel) {
 	}
 }
 
-// drop closes channels, so that RabbitMQ delivers again what they held.
-func (s *session) drop(channels ...*channel) {
+// drop closes channels, so that RabbitMQ delivers again what they held. With giveBack it takes that back at once, which from 4.3 on does not count against
+// a delivery limit, as a lost connection does.
+func (s *session) drop(giveBack bool, channels ...*channel) {
 	k := s.k
 	k.mu.Lock()
 	channels = slices.DeleteFunc(channels, func(c *channel) bool { return c.gone })
@@ -160,20 +153,17 @@ func (s *session) drop(channels ...*channel) {
 	s.channels = slices.DeleteFunc(s.channels, isGone)
 	k.mu.Unlock()
 	for _, c := range channels {
-		c.line.close()
+		c.line.close(giveBack)
 	}
 	deadline.Wake(k.wake)
 }
 
-// giveBack has RabbitMQ take everything back at once. From 4.3 on that does not count against a delivery limit, as a lost connection does.
+// giveBack drops all channels.
 func (s *session) giveBack() {
 	s.k.mu.Lock()
 	channels := slices.Clone(s.channels)
 	s.k.mu.Unlock()
-	for _, c := range channels {
-		c.line.giveBack()
-	}
-	s.drop(channels...)
+	s.drop(true, channels...)
 }
 
 // roll closes the channel that has held messages for too long, before RabbitMQ does.
@@ -196,6 +186,6 @@ func (s *session) roll() error {
 			return err
 		}
 	}
-	s.drop(old...)
+	s.drop(false, old...)
 	return nil
 }

@@ -2,7 +2,6 @@ package delay
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 	"strings"
 	"time"
@@ -30,7 +29,7 @@ func (k *Keeper) List(before deadline.Instant, id string, limit int) (all []Wait
 		slices.SortFunc(found, func(a, b *held) int { return cmp.Or(cmp.Compare(a.due, b.due), strings.Compare(a.id, b.id)) })
 		found = found[:min(limit, len(found))]
 	}
-	for _, e := range k.core.waiting {
+	for _, e := range k.core.waiting.Items {
 		if (before != 0 && e.due >= before) || (id != "" && e.id != id) {
 			continue
 		}
@@ -200,7 +199,7 @@ func (c *core) reschedule(id string, due deadline.Instant) Outcome {
 	for e := first; e != nil; e = e.next {
 		c.shadows = append(c.shadows, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: e.due, AgeUnknown: true}, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: due})
 		e.due, e.known = due, ByCommand
-		heap.Fix(&c.waiting, e.at)
+		c.waiting.Fix(e.at)
 		due++
 	}
 	return Rescheduled

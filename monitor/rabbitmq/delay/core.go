@@ -2,7 +2,6 @@ package delay
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 	"time"
 
@@ -66,20 +65,6 @@ type held struct {
 	confirmed   []func(has bool) // is called when it has, or has refused it
 }
 
-type dueHeap []*held
-
-func (h dueHeap) Len() int           { return len(h) }
-func (h dueHeap) Less(i, j int) bool { return h[i].due < h[j].due }
-func (h dueHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].at, h[j].at = i, j }
-func (h *dueHeap) Push(x any)        { e := x.(*held); e.at = len(*h); *h = append(*h, e) }
-func (h *dueHeap) Pop() any {
-	last := len(*h) - 1
-	e := (*h)[last]
-	(*h)[last] = nil
-	*h, e.at = (*h)[:last], -1
-	return e
-}
-
 // effect is something to be written: a message is discarded, so that RabbitMQ delivers it, or acknowledged, or given back, or a command is answered.
 type effect struct {
 	channel   *channel
@@ -105,9 +90,9 @@ type core struct {
 	ttl      time.Duration // the queue's; negative: none
 	cancel   cluster.Cancel
 	isDelay  func(queue string) bool
-	waiting  dueHeap
-	commands []*held        // that wait for their target, in the order in which they came; without a channel: of a message that is held
-	awaited  map[string]int // how many of them wait for a message
+	waiting  deadline.Heap[*held] // by due
+	commands []*held              // that wait for their target, in the order in which they came; without a channel: of a message that is held
+	awaited  map[string]int       // how many of them wait for a message
 	byID     map[string]*held
 
 	putsAside  bool                                  // RabbitMQ can
@@ -139,7 +124,8 @@ type core struct {
 }
 
 func newCore(queue string, cancel cluster.Cancel, isDelay func(string) bool) *core {
-	return &core{queue: queue, ttl: -1, cancel: cancel, isDelay: isDelay, byID: map[string]*held{}, awaited: map[string]int{},
+	waiting := deadline.Heap[*held]{Before: func(a, b *held) bool { return a.due < b.due }, Moved: func(e *held, place int) { e.at = place }}
+	return &core{queue: queue, ttl: -1, waiting: waiting, cancel: cancel, isDelay: isDelay, byID: map[string]*held{}, awaited: map[string]int{},
 		aside: map[deadline.Instant]*held{}, free: map[deadline.Instant]deadline.Instant{}, tombstones: map[tombstoneKey]*held{},
 		troubles: map[string]string{}, outcomes: [2]map[string]Outcome{{}, {}}, ended: [2]map[ending]bool{{}, {}}}
 }
@@ -166,12 +152,12 @@ func (c *core) clockIs(ahead time.Duration) {
 		return
 	}
 	c.ahead = ahead
-	for _, e := range c.waiting {
+	for _, e := range c.waiting.Items {
 		if e.known == ByUntil {
 			e.due = e.due.Add(moved)
 		}
 	}
-	heap.Init(&c.waiting)
+	c.waiting.Init()
 }
 
 // deliver takes a delivery in.
@@ -238,7 +224,7 @@ func (c *core) hold(now deadline.Instant, e *held) {
 	} else if !e.again && e.known != ByMemory && e.known != ByStamp && e.due > now {
 		c.shadows = append(c.shadows, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: e.due})
 	}
-	heap.Push(&c.waiting, e)
+	c.waiting.Push(e)
 	if e.id == "" {
 		return
 	}
@@ -298,8 +284,8 @@ func (c *core) dueOf(now deadline.Instant, m *message) (deadline.Instant, Known)
 
 // settle ends the custody of a message: it is acknowledged, or discarded to be delivered.
 func (c *core) settle(e *held, ack bool) {
-	if e.at >= 0 && e.at < len(c.waiting) && c.waiting[e.at] == e {
-		heap.Remove(&c.waiting, e.at)
+	if e.at >= 0 && e.at < len(c.waiting.Items) && c.waiting.Items[e.at] == e {
+		c.waiting.Remove(e.at)
 		c.unlist(e)
 	}
 	e.channel.held--
@@ -344,8 +330,8 @@ func (c *core) tick(now deadline.Instant) {
 		c.awaits(command, -1)
 		c.obey(now, command)
 	}
-	for len(c.waiting) > 0 && c.waiting[0].due <= now {
-		e := c.waiting[0]
+	for len(c.waiting.Items) > 0 && c.waiting.Items[0].due <= now {
+		e := c.waiting.Items[0]
 		if e.channel == nil { // RabbitMQ is late
 			c.forget(e)
 			c.complete = false
@@ -370,8 +356,8 @@ func (c *core) wake() deadline.Instant {
 	if !c.caughtUp {
 		return c.last.Add(idle)
 	}
-	if len(c.waiting) > 0 {
-		at = min(at, c.waiting[0].due)
+	if len(c.waiting.Items) > 0 {
+		at = min(at, c.waiting.Items[0].due)
 	}
 	if len(c.commands) > 0 {
 		at = min(at, c.commands[0].since.Add(patience))
@@ -407,11 +393,8 @@ func (c *core) lose(gone func(*channel) bool) {
 		return true
 	}
 	c.commands = slices.DeleteFunc(c.commands, lost)
-	c.waiting = slices.DeleteFunc(c.waiting, lost)
-	for i, e := range c.waiting {
-		e.at = i
-	}
-	heap.Init(&c.waiting)
+	c.waiting.Items = slices.DeleteFunc(c.waiting.Items, lost)
+	c.waiting.Init()
 	slices.SortFunc(again, func(a, b keeper.Shadow) int { return cmp.Compare(a.Deadline, b.Deadline) }) // what comes in order is remembered fast
 	c.remember(again)
 }

@@ -319,10 +319,10 @@ func TestAgainstModel(t *testing.T) {
 					delete(there, id)
 				}
 			}
-			require.Equal(t, s.ch.held, len(s.c.waiting)+len(s.c.commands), "seed %d", seed)
+			require.Equal(t, s.ch.held, len(s.c.waiting.Items)+len(s.c.commands), "seed %d", seed)
 		}
 		s.after(time.Minute)
-		require.Empty(t, s.c.waiting)
+		require.Empty(t, s.c.waiting.Items)
 		require.Empty(t, s.c.byID)
 	}
 }
@@ -426,7 +426,7 @@ func TestPutAside(t *testing.T) {
 	}
 	s.deliver(published("short", amqp091.Table{"x-delay": int64(4000)}))
 	require.Equal(t, []string{"aside a", "aside b", "aside c", "aside d", "+short"}, after(5*time.Second))
-	require.Len(t, s.c.waiting, 4)
+	require.Len(t, s.c.waiting.Items, 4)
 	s.deliver(published("end b", amqp091.Table{"x-cancel": "b"}))
 	s.deliver(published("c2", amqp091.Table{"x-replace": "c", "x-delay": int64(1000)}))
 	s.deliver(published("sooner", amqp091.Table{"x-reschedule": "a", "x-delay": int64(1000)}))
@@ -435,7 +435,7 @@ func TestPutAside(t *testing.T) {
 	require.Equal(t, 1, k.Status().Commands, "that to end b; the tombstone of c is not here")
 	s.c.lose(nil) // the tombstone of b goes back, and those aside stay known
 	require.Zero(t, k.Status().Commands)
-	require.Len(t, s.c.waiting, 2)
+	require.Len(t, s.c.waiting.Items, 2)
 	again := published("end b", amqp091.Table{"x-cancel": "b"})
 	again.Redelivered = true
 	s.deliver(again)
@@ -473,7 +473,7 @@ func TestAnotherCurfewHadTheQueue(t *testing.T) {
 	s.after(0)
 	require.Equal(t, NotFound, s.c.cancelHere(s.now, "b"))
 	s.c.inherit(nil)
-	require.Empty(t, s.c.waiting)
+	require.Empty(t, s.c.waiting.Items)
 	require.Equal(t, Unclear, s.c.cancelHere(s.now, "a"))
 	require.Equal(t, Unclear, s.c.cancelHere(s.now, "b"))
 }

@@ -111,15 +111,15 @@ func (k *Keeper) Status() keeper.Status {
 func (k *Keeper) statusLocked() keeper.Status {
 	c := k.core
 	s := keeper.Status{State: k.state, Code: k.code, Reason: k.reason, Since: k.since,
-		Held: len(c.waiting) - len(c.aside), CaughtUp: c.caughtUp, LookedAt: k.lookedAt, Ready: k.ready, Counts: c.counts}
+		Held: len(c.waiting.Items) - len(c.aside), CaughtUp: c.caughtUp, LookedAt: k.lookedAt, Ready: k.ready, Counts: c.counts}
 	k.lease.Show(&s)
 	for _, tombstone := range c.tombstones {
 		if tombstone.channel != nil {
 			s.Commands++
 		}
 	}
-	if len(c.waiting) > 0 {
-		s.NextDue = c.waiting[0].due
+	if len(c.waiting.Items) > 0 {
+		s.NextDue = c.waiting.Items[0].due
 	}
 	return s
 }
@@ -140,17 +140,17 @@ func (k *Keeper) PendingBefore(until []deadline.Instant, out []int64) []int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, at := range until {
-		out = append(out, k.core.waiting.before(0, at))
+		out = append(out, before(k.core.waiting.Items, 0, at))
 	}
 	return out
 }
 
-// before counts those due before an instant in the part of the heap below an index.
-func (h dueHeap) before(i int, at deadline.Instant) int64 {
+// before counts those due before an instant in the part of a heap below an index.
+func before(h []*held, i int, at deadline.Instant) int64 {
 	if i >= len(h) || h[i].due >= at {
 		return 0
 	}
-	return 1 + h.before(2*i+1, at) + h.before(2*i+2, at)
+	return 1 + before(h, 2*i+1, at) + before(h, 2*i+2, at)
 }
 
 // enter changes the state.
@@ -161,7 +161,7 @@ func (k *Keeper) enter(s keeper.State, code keeper.Code, reason string) {
 		return
 	}
 	k.state, k.code, k.reason, k.since = s, code, reason, k.o.Now()
-	k.log.Info("state", zap.Stringer("state", s), zap.String("reason", reason), zap.Int("held", len(k.core.waiting)))
+	k.log.Info("state", zap.Stringer("state", s), zap.String("reason", reason), zap.Int("held", len(k.core.waiting.Items)))
 	if k.o.Changed != nil {
 		k.o.Changed(k.statusLocked())
 	}

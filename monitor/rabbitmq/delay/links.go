@@ -54,7 +54,7 @@ func (s *session) openLink() (err error) {
 	s.links.opened++
 	holds := min(perLink, s.k.o.MaxMessages)
 	o := &amqp.ReceiverOptions{Credit: int32(holds), Name: keeper.ConsumerTag(s.k.o.Name, s.opened+1), Properties: map[string]any{"rabbitmq:priority": int32(LinkPriority)}}
-	if s.hasTimeout() {
+	if s.latest {
 		o.Properties["rabbitmq:consumer-timeout"] = uint32(math.MaxUint32) // ms: seven weeks
 	}
 	receiver, err := s.links.session.NewReceiver(limited, "/queues/"+url.PathEscape(s.k.o.Queue), o)
@@ -63,7 +63,7 @@ func (s *session) openLink() (err error) {
 	}
 	l := &line10{receiver: receiver, ctx: s.ctx, messages: map[uint64]*amqp.Message{}}
 	c := s.add(l, holds)
-	s.spawn(func() {
+	s.wg.Go(func() {
 		fingerprints := keeper.NewFingerprints()
 		for tag := uint64(1); ; tag++ {
 			d, err := l.receive(tag)
@@ -142,10 +142,8 @@ func (l *line10) settle(e *effect) error {
 	return l.receiver.ModifyMessage(l.ctx, m, o)
 }
 
-// giveBack leaves it to the end of the link.
-func (l *line10) giveBack() {}
-
-func (l *line10) close() {
+// close gives everything back: it is the end of the link.
+func (l *line10) close(bool) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(l.ctx), closeTimeout)
 	defer cancel()
 	_ = l.receiver.Close(limited)

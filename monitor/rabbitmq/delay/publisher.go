@@ -39,10 +39,6 @@ type publisher struct {
 	conn *amqp091.Connection // nil: none yet
 }
 
-func newPublisher(s *session) *publisher {
-	return &publisher{ctx: s.ctx, spawn: s.spawn, connect: s.k.o.Connect, log: s.k.log, slots: make(chan struct{}, publishedAtOnce)}
-}
-
 // connection returns the connection, which it opens if there is none.
 func (p *publisher) connection() (_ *amqp091.Connection, err error) {
 	p.mu.Lock()
@@ -141,7 +137,7 @@ func (s *session) publishTombstone(tombstone *held) {
 	if tombstone.user != k.o.User {
 		headers[userHeader] = tombstone.user
 	}
-	s.spawn(func() {
+	s.wg.Go(func() {
 		err := s.publisher.publish("", k.o.Queue, amqp091.Publishing{DeliveryMode: amqp091.Persistent, UserId: k.o.User, Headers: headers})
 		reason := ""
 		if err != nil {

@@ -51,7 +51,7 @@ func (c *core) prune(now deadline.Instant) {
 
 // allShadows returns all due times that are known.
 func (c *core) allShadows() (all []keeper.Shadow) {
-	for _, e := range c.waiting {
+	for _, e := range c.waiting.Items {
 		if e.channel == nil || e.again {
 			continue
 		}

@@ -273,7 +273,7 @@ func (r *retries) judge() {
 func (k *Keeper) strays() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return slices.ContainsFunc(k.core.waiting, func(e *held) bool { return e.again })
+	return slices.ContainsFunc(k.core.waiting.Items, func(e *held) bool { return e.again })
 }
 
 // feeding returns the exchanges whose messages come to a queue.

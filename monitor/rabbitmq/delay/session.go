@@ -36,6 +36,7 @@ type session struct {
 	links     links    // of AMQP 1.0
 	amqp10    bool     // messages come over links
 	aside     bool     // messages are put aside
+	latest    bool     // it is a quorum queue of 4.3 or later: consumers may ask for a timeout of their own, and messages can be put aside
 	began     time.Time
 	facts     keeper.Facts
 	ctx       context.Context
@@ -56,10 +57,10 @@ func (k *Keeper) runSession(ctx context.Context) (err error) {
 	}
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s := &session{k: k, conn: conn, ctx: inner, began: time.Now(), failed: make(chan error, 1)}
-	s.publisher = newPublisher(s)
+	s.publisher = &publisher{ctx: inner, spawn: s.wg.Go, connect: k.o.Connect, log: k.log, slots: make(chan struct{}, publishedAtOnce)}
 	defer func() {
 		cancel()
-		s.spawn(s.publisher.close)
+		s.wg.Go(s.publisher.close)
 		_ = conn.CloseDeadline(time.Now().Add(closeTimeout))
 		s.links.close()
 		s.wg.Wait()
@@ -78,6 +79,7 @@ func (k *Keeper) runSession(ctx context.Context) (err error) {
 	if s.facts, err = k.o.Facts(ctx); err != nil {
 		return fmt.Errorf("facts: %w", err)
 	}
+	s.latest = s.facts.Family == queuefacts.Family43 && s.facts.Type == queuefacts.Quorum
 	if s.control, err = conn.Channel(); err != nil {
 		return fmt.Errorf("open a channel: %w", err)
 	}
@@ -90,11 +92,9 @@ func (k *Keeper) runSession(ctx context.Context) (err error) {
 	if err := s.begin(); err != nil {
 		return err
 	}
-	s.spawn(s.look)
+	s.wg.Go(s.look)
 	return s.run(ctx)
 }
-
-func (s *session) spawn(fn func()) { s.wg.Go(fn) }
 
 // fail ends the session.
 func (s *session) fail(err error) {
@@ -140,13 +140,13 @@ func (s *session) connectAMQP10() {
 		switch {
 		case s.retries != nil:
 			without = fmt.Sprintf("messages come back by being published to %s, which Curfew's user has to be allowed to write, and twice if Curfew ends meanwhile", s.retries.back)
-		case s.hasTimeout():
+		case s.latest:
 			without = "messages cannot be put aside in RabbitMQ, and all of them are held"
 		}
 		s.k.trouble("engine", fmt.Sprintf("%s: Curfew cannot use AMQP 1.0 (%v)", without, err), 0)
 		return
 	}
-	s.amqp10, s.aside = true, s.retries == nil && s.hasTimeout() && s.k.o.User != "" // an operator cancels what is aside by a message, with the user's name
+	s.amqp10, s.aside = true, s.retries == nil && s.latest && s.k.o.User != "" // an operator cancels what is aside by a message, with the user's name
 	s.k.trouble("engine", "", 0)
 }
 
@@ -163,7 +163,7 @@ func (s *session) run(ctx context.Context) error {
 		lost = k.o.Shadows.Lost()
 	}
 	others := make(chan struct{})
-	s.spawn(func() { k.lease.Watch(s.ctx, func() { close(others) }) })
+	s.wg.Go(func() { k.lease.Watch(s.ctx, func() { close(others) }) })
 	for {
 		if err := s.step(timer); err != nil {
 			return err
@@ -255,8 +255,8 @@ func (s *session) passed() {
 	k.core.prune(now)
 	k.core.publishAgain()
 	before := now
-	if len(k.core.waiting) > 0 {
-		before = min(before, k.core.waiting[0].due)
+	if len(k.core.waiting.Items) > 0 {
+		before = min(before, k.core.waiting.Items[0].due)
 	}
 	settled := k.core.caughtUp
 	k.mu.Unlock()

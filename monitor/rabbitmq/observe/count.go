@@ -79,7 +79,9 @@ func (w *watched) count(counter *counter, now time.Time) (c count, reason string
 	case err != nil || waiting >= tapLength*9/10:
 		w.untap() // the next view makes another one
 	case waiting == 0:
-		w.setRead(now)
+		w.mu.Lock()
+		w.readAt = now
+		w.mu.Unlock()
 	}
 	c.After = w.entered() + uint64(waiting)
 	return c, "", nil

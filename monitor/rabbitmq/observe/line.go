@@ -2,7 +2,6 @@ package observe
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 
 	"curfew/broker/deadline"
@@ -24,12 +23,12 @@ const maxDeadlines = 1_000_000
 // the head of the queue: messages before `gone` have left it, those from `there` on wait,
 // and a later count decides about the few between.
 //
-// The zero value is an empty queue that nobody has counted.
+// newLine makes an empty queue that nobody has counted.
 type line struct {
 	entered uint64
-	due     byDeadline // not judged yet
-	doubt   []waiting  // due, and between gone and there at the last count
-	overdue byNumber   // missed, and not yet seen to leave
+	due     deadline.Heap[waiting] // not judged yet, by deadline
+	doubt   []waiting              // due, and between gone and there at the last count
+	overdue deadline.Heap[waiting] // missed, and not yet seen to leave, by number
 
 	overdueSince deadline.Instant // the earliest deadline of overdue; 0: look for it
 
@@ -72,6 +71,13 @@ type count struct {
 	Before, After uint64
 }
 
+func newLine() *line {
+	l := &line{}
+	l.due.Before = func(a, b waiting) bool { return a.deadline < b.deadline }
+	l.overdue.Before = func(a, b waiting) bool { return a.number < b.number }
+	return l
+}
+
 // Counts returns the counts so far.
 func (l *line) Counts() Counts {
 	l.counts.Entered = l.entered
@@ -81,18 +87,18 @@ func (l *line) Counts() Counts {
 // Overdue returns how many messages have missed their deadlines and still wait, and the
 // earliest of these deadlines.
 func (l *line) Overdue() (n int, since deadline.Instant) {
-	if l.overdueSince == 0 && l.overdue.Len() > 0 {
-		l.overdueSince = slices.MinFunc(l.overdue.byDeadline, func(a, b waiting) int { return cmp.Compare(a.deadline, b.deadline) }).deadline
+	if l.overdueSince == 0 && len(l.overdue.Items) > 0 {
+		l.overdueSince = slices.MinFunc(l.overdue.Items, func(a, b waiting) int { return cmp.Compare(a.deadline, b.deadline) }).deadline
 	}
-	return l.overdue.Len(), l.overdueSince
+	return len(l.overdue.Items), l.overdueSince
 }
 
 // NextDeadline returns the earliest deadline that was not judged yet; 0: there is none.
 func (l *line) NextDeadline() deadline.Instant {
-	if len(l.due) == 0 {
+	if len(l.due.Items) == 0 {
 		return 0
 	}
-	return l.due[0].deadline
+	return l.due.Items[0].deadline
 }
 
 // Enter notes a message that has entered the queue with a time to live. It expires at the
@@ -104,17 +110,17 @@ func (l *line) Enter(at deadline.Instant, ttl deadline.Millis, id string) {
 		return
 	}
 	l.counts.Expire++
-	if len(l.due) >= maxDeadlines && (l.gone < l.pruneAt || l.prune() >= maxDeadlines) {
+	if len(l.due.Items) >= maxDeadlines && (l.gone < l.pruneAt || l.prune() >= maxDeadlines) {
 		l.counts.Unknown++
 		return
 	}
-	heap.Push(&l.due, waiting{number, at, ttl, id})
+	l.due.Push(waiting{number, at, ttl, id})
 }
 
 // TimeToLive returns the time to live with which a waiting message entered; false: it does
 // not wait, or its deadline is not known.
 func (l *line) TimeToLive(number uint64) (deadline.Millis, bool) {
-	for _, list := range [][]waiting{l.due, l.doubt, l.overdue.byDeadline} {
+	for _, list := range [][]waiting{l.due.Items, l.doubt, l.overdue.Items} {
 		for i := range list {
 			if list[i].number == number {
 				return list[i].ttl, true
@@ -127,17 +133,13 @@ func (l *line) TimeToLive(number uint64) (deadline.Millis, bool) {
 // prune forgets the deadlines of messages that have left, and returns how many deadlines
 // stay. It forgets all of them at once, and only when an eighth may have left since, so that it is not called for each message.
 func (l *line) prune() int {
-	kept := l.due[:0]
-	for _, w := range l.due {
-		if int64(w.number) >= l.gone {
-			kept = append(kept, w)
-		}
-	}
-	l.counts.InTime += uint64(len(l.due) - len(kept))
-	clear(l.due[len(kept):])
-	l.due, l.pruneAt = kept, l.gone+int64(len(kept)/8)+1
-	heap.Init(&l.due)
-	return len(l.due)
+	before := len(l.due.Items)
+	l.due.Items = slices.DeleteFunc(l.due.Items, func(w waiting) bool { return int64(w.number) < l.gone })
+	kept := len(l.due.Items)
+	l.counts.InTime += uint64(before - kept)
+	l.pruneAt = l.gone + int64(kept/8) + 1
+	l.due.Init()
+	return kept
 }
 
 // Count judges the messages that are due by c.Asked, and appends those to out that have missed their deadlines and are seen to have left. RabbitMQ
@@ -151,14 +153,14 @@ func (l *line) Count(c count, out []waiting) []waiting {
 	// Messages in doubt are judged once more, with those that have become due.
 	looked := l.doubt
 	l.doubt = nil
-	for len(l.due) > 0 && l.due[0].deadline <= c.Asked {
-		looked = append(looked, heap.Pop(&l.due).(waiting))
+	for len(l.due.Items) > 0 && l.due.Items[0].deadline <= c.Asked {
+		looked = append(looked, l.due.Remove(0))
 	}
 	for _, w := range looked {
 		switch number := int64(w.number); {
 		case number >= l.there:
 			l.counts.Missed++
-			heap.Push(&l.overdue, w)
+			l.overdue.Push(w)
 			l.overdueSince = min(l.overdueSince, w.deadline)
 		case number >= l.gone:
 			l.doubt = append(l.doubt, w)
@@ -173,8 +175,8 @@ func (l *line) Count(c count, out []waiting) []waiting {
 			}
 		}
 	}
-	for l.overdue.Len() > 0 && int64(l.overdue.byDeadline[0].number) < l.gone {
-		w := heap.Pop(&l.overdue).(waiting)
+	for len(l.overdue.Items) > 0 && int64(l.overdue.Items[0].number) < l.gone {
+		w := l.overdue.Remove(0)
 		if w.deadline == l.overdueSince {
 			l.overdueSince = 0
 		}
@@ -194,23 +196,3 @@ func (l *line) served() uint64 {
 	}
 	return l.left - l.counts.Expired
 }
-
-// byDeadline is a heap (container/heap).
-type byDeadline []waiting
-
-func (h byDeadline) Len() int           { return len(h) }
-func (h byDeadline) Less(i, j int) bool { return h[i].deadline < h[j].deadline }
-func (h byDeadline) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *byDeadline) Push(v any)        { *h = append(*h, v.(waiting)) }
-func (h *byDeadline) Pop() any {
-	last := len(*h) - 1
-	v := (*h)[last]
-	(*h)[last] = waiting{}
-	*h = (*h)[:last]
-	return v
-}
-
-// byNumber is the same kind of heap, by number.
-type byNumber struct{ byDeadline }
-
-func (h byNumber) Less(i, j int) bool { return h.byDeadline[i].number < h.byDeadline[j].number }

@@ -87,7 +87,7 @@ func (q *queue) closes() bool {
 func TestLineModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		exact := rapid.Bool().Draw(t, "exact")
-		q, l := &queue{now: 1}, &line{}
+		q, l := &queue{now: 1}, newLine()
 		var tapped int // messages the tap has handed over
 		var told []waiting
 		deliver := func(count int) {
@@ -147,15 +147,15 @@ func TestLineModel(t *testing.T) {
 		}
 		seen := map[uint64]bool{}
 		n, since := l.Overdue()
-		require.Len(t, l.overdue.byDeadline, n)
+		require.Len(t, l.overdue.Items, n)
 		earliest := deadline.Instant(0)
-		for _, m := range l.overdue.byDeadline {
+		for _, m := range l.overdue.Items {
 			if earliest == 0 || m.deadline < earliest {
 				earliest = m.deadline
 			}
 		}
 		require.Equal(t, earliest, since)
-		for _, m := range slices.Concat(told, l.overdue.byDeadline) {
+		for _, m := range slices.Concat(told, l.overdue.Items) {
 			truth := q.all[m.number]
 			overdue := slices.Contains(q.ready, truth) || slices.Contains(q.unacked, truth) && truth.returned
 			if !truth.missed && truth.left == 0 && !overdue || truth.deadline != m.deadline {
@@ -179,7 +179,7 @@ func TestLineModel(t *testing.T) {
 }
 
 func TestLineHead(t *testing.T) {
-	l := &line{}
+	l := newLine()
 	count := func(now deadline.Instant, ready, consumers int) []waiting {
 		return l.Count(count{Asked: now, Answered: now, Ready: ready, Consumers: consumers, Before: l.entered, After: l.entered}, nil)
 	}
@@ -203,7 +203,7 @@ func TestLineHead(t *testing.T) {
 // TestLineBound: deadlines beyond the bound are counted, and messages that have left make room.
 func TestLineBound(t *testing.T) {
 	const left = maxDeadlines / 4
-	l := &line{}
+	l := newLine()
 	for i := range maxDeadlines + 15 {
 		l.Enter(deadline.Instant(1000+i), 0, "")
 	}
@@ -214,12 +214,12 @@ func TestLineBound(t *testing.T) {
 	}
 	require.EqualValues(t, 20, l.Counts().Unknown)
 	require.EqualValues(t, left, l.Counts().InTime)
-	require.Len(t, l.due, maxDeadlines)
+	require.Len(t, l.due.Items, maxDeadlines)
 }
 
 // BenchmarkOverdue asks for the earliest of a million deadlines that were missed, while others are missed as well.
 func BenchmarkOverdue(b *testing.B) {
-	l := &line{}
+	l := newLine()
 	look := func(now deadline.Instant) {
 		l.Count(count{Asked: now, Answered: now, Ready: int(l.entered), Consumers: 1, Before: l.entered, After: l.entered}, nil)
 		l.Overdue()
@@ -236,7 +236,7 @@ func BenchmarkOverdue(b *testing.B) {
 
 // TestSamplesOfALine: what has missed its deadline is no longer at risk, and counts as a message without one.
 func TestSamplesOfALine(t *testing.T) {
-	l := &line{}
+	l := newLine()
 	for _, at := range []deadline.Instant{100, 0, 5, 0, 90} {
 		l.Enter(at, 1, "")
 	}

@@ -65,7 +65,9 @@ func (o *Observer) Run(ctx context.Context) error {
 		} else {
 			o.o.Log.Warn("the connection to RabbitMQ is lost; observing starts over", zap.Error(err))
 		}
-		o.forget()
+		for _, w := range o.watched() {
+			w.untap()
+		}
 		deadline.Sleep(ctx, dueEvery)
 	}
 }
@@ -74,13 +76,6 @@ func (o *Observer) setLost(at time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.lostAt = at
-}
-
-// forget drops what belongs to a connection.
-func (o *Observer) forget() {
-	for _, w := range o.watched() {
-		w.untap()
-	}
 }
 
 // watched returns the queues that are observed. No lock is held while RabbitMQ is asked about them.
@@ -101,12 +96,6 @@ func (o *Observer) of(name string) *watched {
 		o.queues[name] = &watched{name: name, published: -1, lines: &o.lines}
 	}
 	return o.queues[name]
-}
-
-func (o *Observer) drop(name string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.queues, name)
 }
 
 // connected observes until the connection is lost. last is the view in force.

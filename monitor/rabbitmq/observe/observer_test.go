@@ -17,10 +17,10 @@ func TestExpiry(t *testing.T) {
 	w := &watched{name: "q", lines: new(atomic.Uint64), ttl: 3_000_000, deadLettered: true, from: &tap{}}
 	w.beginLocked()
 	w.enter(w.from, &amqp091.Delivery{MessageId: "a", Expiration: "5000000"})
-	require.EqualValues(t, 3_000_000, w.line.due[0].ttl, "the lower one")
+	require.EqualValues(t, 3_000_000, w.line.due.Items[0].ttl, "the lower one")
 	w.enter(w.from, &amqp091.Delivery{MessageId: "b", Expiration: "2000000"})
-	require.EqualValues(t, 2_000_000, w.line.due[0].ttl)
-	due := w.line.due[0].deadline
+	require.EqualValues(t, 2_000_000, w.line.due.Items[0].ttl)
+	due := w.line.due.Items[0].deadline
 	require.Empty(t, w.judge("/", count{Asked: due, Answered: due, Ready: 2, Before: 2, After: 2}, nil), "it still waits")
 	left := w.judge("/", count{Asked: due, Answered: due.AddMillis(4), Before: 2, After: 2}, nil)
 	require.Equal(t, "b", string(left[0].MessageID))

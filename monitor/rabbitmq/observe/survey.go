@@ -65,7 +65,7 @@ func (l *line) samples(step int) []deadline.Sample {
 	for i := range all {
 		all[i].Ahead = i * step
 	}
-	for _, w := range l.due {
+	for _, w := range l.due.Items {
 		if ahead := int64(w.number) - head; ahead >= 0 && ahead%int64(step) == 0 {
 			all[ahead/int64(step)].Ref = deadline.Ref{Deadline: w.deadline, Seq: w.number}
 		}

@@ -134,7 +134,7 @@ func Untappable(i *cluster.Inventory, q *cluster.Queue, exchanges map[string]clu
 	for at := range i.Queues {
 		from := &i.Queues[at]
 		if dlx, ok := from.DeadLetterExchange(); ok && dlx == "" {
-			if key, ok := from.DeadLetterRoutingKey(); ok && key == q.Name {
+			if key, ok := from.Text("dead-letter-routing-key"); ok && key == q.Name {
 				return fmt.Sprintf("Dead letters of queue %s reach it through the default exchange, which cannot be tapped.", from.Name)
 			}
 		}

@@ -47,7 +47,9 @@ func (o *Observer) apply(conn *amqp091.Connection, v *View) error {
 			w.setReason("RabbitMQ refuses its tap: " + err.Error())
 		}
 		if w.tap == nil {
-			w.setTotals(int(q.Ready), q.Consumers)
+			w.mu.Lock()
+			w.ready, w.consumers = int(q.Ready), q.Consumers
+			w.mu.Unlock()
 		} else {
 			taps++
 		}
@@ -55,7 +57,9 @@ func (o *Observer) apply(conn *amqp091.Connection, v *View) error {
 	for _, w := range o.watched() {
 		if v.Inventory.Queue(w.name) == nil || !v.Observed[w.name] {
 			w.untap()
-			o.drop(w.name)
+			o.mu.Lock()
+			delete(o.queues, w.name)
+			o.mu.Unlock()
 		}
 	}
 	return nil

@@ -75,13 +75,6 @@ func (w *watched) setReason(reason string) {
 	w.reason = reason
 }
 
-// setTotals takes the totals of an inventory, for a queue that is not tapped.
-func (w *watched) setTotals(ready, consumers int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.ready, w.consumers = ready, consumers
-}
-
 // checkPublished compares RabbitMQ's statistics with the tap. The first statistics that are
 // no older than the tap are the base: every message published after them has to have reached
 // the tap, since the statistics are older than the tap's count. Without statistics, one way to notice
@@ -148,14 +141,8 @@ func (w *watched) adjust(conn *amqp091.Connection, q *cluster.Queue, reason stri
 
 // beginLocked starts counting from nothing.
 func (w *watched) beginLocked() {
-	w.line, w.number, w.published, w.since = &line{}, w.lines.Add(1), -1, time.Now()
+	w.line, w.number, w.published, w.since = newLine(), w.lines.Add(1), -1, time.Now()
 	w.readAt = w.since
-}
-
-func (w *watched) setRead(at time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.readAt = at
 }
 
 // enter notes a message at the moment the tap receives it.
@@ -204,7 +191,7 @@ func (w *watched) pause(now time.Time) time.Duration {
 	if next := w.line.NextDeadline(); len(w.line.doubt) > 0 || next != 0 && next <= deadline.At(now) {
 		return dueEvery
 	}
-	if w.line.overdue.Len() > 0 {
+	if len(w.line.overdue.Items) > 0 {
 		return overdueEvery
 	}
 	return restEvery
