@@ -14,6 +14,7 @@ import (
 	"curfew/monitor/rabbitmq/delay"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/lease"
+	"curfew/monitor/rabbitmq/observe"
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
@@ -187,7 +188,8 @@ func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup, x *t
 			p.queues[q.Name] = k
 		}
 		_, limited := q.TTLMillis()
-		unclear = k.decideLocked(q, p.inventory.Server, limited && k.stop == nil && x.tapped(p.inventory, q)) || unclear
+		tapped := limited && k.stop == nil && x != nil && x.unknown == nil && observe.Untappable(p.inventory, q, x.exchanges, x.bindings) == "" // a tap sees all that enters it
+		unclear = k.decideLocked(q, p.inventory.Server, tapped) || unclear
 		k.lookForStrandedLocked(q)
 	}
 	paused, wanted := p.group.isPaused(), 0
@@ -334,7 +336,7 @@ func factsOf(q *cluster.Queue, rule cluster.Rule, s cluster.Server, others keepe
 	if limit, ok := asked.DeliveryLimit(s.Family()); ok {
 		f.DeliveryLimit = int(limit)
 	}
-	if timeout, ok := q.ConsumerTimeoutMillis(); ok {
+	if timeout, ok := q.Shortest("consumer-timeout"); ok {
 		f.ConsumerTimeout = time.Duration(timeout) * time.Millisecond
 	}
 	return f

@@ -32,7 +32,7 @@ func (p *Primary) join(ctx context.Context) bool {
 		p.log.Warn("cannot find out which cluster this is, to share its queues with other Curfews", zap.Error(err))
 	}
 	if err == nil {
-		p.space = lease.Space{Cluster: identity, VHost: p.vhost()}
+		p.space = lease.Space{Cluster: identity, VHost: p.vhost}
 		p.observing.lease = &keeper.Renewal{Lease: lease.New(p.redis, p.space, "", p.name), Log: p.log}
 		p.group.mu.Lock()
 		p.group.redis = lease.NewGroup(p.redis, p.space, p.name)

@@ -105,7 +105,7 @@ func (p *Primary) Collect(out chan<- prometheus.Metric) {
 		gauge(ageDesc, time.Since(p.lookedAt).Seconds())
 	}
 	if p.observing.observer != nil {
-		gauge(lagDesc, p.observing.observer.Lag().Seconds(), p.vhost())
+		gauge(lagDesc, p.observing.observer.Lag().Seconds(), p.vhost)
 	}
 	p.mu.Unlock()
 	if p.redis != nil {

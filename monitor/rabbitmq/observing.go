@@ -71,7 +71,7 @@ func (w *watch) observe(ctx context.Context) {
 	p.mu.Lock()
 	w.begun++
 	numbers := w.begun * observedNumbers
-	o := p.newWatch(observe.Options{VHost: p.vhost(), Log: p.log,
+	o := p.newWatch(observe.Options{VHost: p.vhost, Log: p.log,
 		Connect: func(ctx context.Context) (*amqp091.Connection, error) { return p.rabbitmq.Connect(ctx, "observe") },
 		Expired: func(batch []deadline.Expiry) { w.expired(batch, numbers) }})
 	w.observer = o
@@ -117,11 +117,6 @@ func (w *watch) topologyNow() (map[string]cluster.Exchange, []cluster.Binding, e
 		return nil, nil, errors.New("it was not asked for")
 	}
 	return p.topology.exchanges, p.topology.bindings, p.topology.unknown
-}
-
-// tapped reports whether a tap sees all that enters the queue.
-func (x *topology) tapped(i *cluster.Inventory, q *cluster.Queue) bool {
-	return x != nil && x.unknown == nil && observe.Untappable(i, q, x.exchanges, x.bindings) == ""
 }
 
 // show hands the present queues and bindings to the observer, if it runs here.

@@ -44,6 +44,7 @@ type Options struct {
 // use; Run is called once.
 type Primary struct {
 	rabbitmq  source
+	vhost     string
 	watch     cluster.Watch
 	name      string
 	redis     redis.UniversalClient // nil: none
@@ -146,7 +147,7 @@ func New(o Options) (*Primary, error) {
 }
 
 func newPrimary(o Options, rabbitmq source) *Primary {
-	p := &Primary{rabbitmq: rabbitmq, watch: o.Watch, name: cmp.Or(o.Name, "curfew"), redis: o.Redis, stream: cmp.Or(o.Expiries, new(deadline.Stream)),
+	p := &Primary{rabbitmq: rabbitmq, vhost: rabbitmq.Address().VHost, watch: o.Watch, name: cmp.Or(o.Name, "curfew"), redis: o.Redis, stream: cmp.Or(o.Expiries, new(deadline.Stream)),
 		log: cmp.Or(o.Log, zap.NewNop()).Named("rabbitmq"), started: time.Now(),
 		looks: make(chan struct{}, 1), changes: make(chan struct{}, 1), queues: make(map[string]*queue), seen: make(seenTable), counts: newCounters(), joined: make(chan struct{})}
 	if p.watch == nil {
@@ -160,10 +161,8 @@ func newPrimary(o Options, rabbitmq source) *Primary {
 	return p
 }
 
-func (p *Primary) vhost() string { return p.rabbitmq.Address().VHost() }
-
 // rule finds the rule for a queue; false: it is not watched.
-func (p *Primary) rule(queue string) (cluster.Rule, bool) { return p.watch.Rule(p.vhost(), queue) }
+func (p *Primary) rule(queue string) (cluster.Rule, bool) { return p.watch.Rule(p.vhost, queue) }
 
 // Run keeps and observes until ctx ends; then keepers give everything back in order. It returns nil when everything it
 // started has ended.

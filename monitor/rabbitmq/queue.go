@@ -185,7 +185,7 @@ func (q *queue) asideSince(since time.Time) int64 {
 // options returns the options of the queue's keepers.
 func (q *queue) options() keeper.Options {
 	o := keeper.Options{
-		VHost: q.p.vhost(), Queue: q.name, Connect: q.connect, Facts: q.readFacts, Events: q.events, SeenUntil: q.seenUntil,
+		VHost: q.p.vhost, Queue: q.name, Connect: q.connect, Facts: q.readFacts, Events: q.events, SeenUntil: q.seenUntil,
 		Expired: q.expired, Changed: q.changed, Name: q.p.name, Now: q.p.Now, Log: q.p.log,
 		LookEvery: q.p.group.lookEvery, MaxMessages: q.rule.Budget.Messages, MaxBytes: q.rule.Budget.Bytes, TakeRate: q.rule.Budget.Holds,
 	}
@@ -265,7 +265,7 @@ func (q *queue) expired(batch []keeper.Expiry) {
 		q.seq++
 		out = append(out, deadline.Expiry{
 			Ref:   deadline.Ref{Deadline: x.Deadline, Queue: q.number, Seq: q.seq},
-			VHost: q.p.vhost(), Queue: q.name, Path: path, Action: action, Arrived: x.GivenBack, ClockAhead: ahead, Intended: q.rule.ExpiryIntended(),
+			VHost: q.p.vhost, Queue: q.name, Path: path, Action: action, Arrived: x.GivenBack, ClockAhead: ahead, Intended: q.rule.ExpiryIntended(),
 		})
 	}
 	q.batch = out
@@ -284,7 +284,7 @@ func (q *queue) changed(s keeper.Status) {
 	}
 	if n := s.Counts.Releases; n > q.counted.Releases {
 		q.counted.Releases = n
-		q.p.counts.released(q.p.vhost(), q.name, string(s.LastRelease.Code))
+		q.p.counts.released(q.p.vhost, q.name, string(s.LastRelease.Code))
 	}
 	if n := s.Counts.UnknownAge; n > q.counted.UnknownAge {
 		q.p.counts.unknownAge.Add(float64(n - q.counted.UnknownAge))

@@ -102,7 +102,7 @@ func (p *Primary) Status() Status {
 // state is Status without the reasons.
 func (p *Primary) state() Status {
 	address := p.rabbitmq.Address()
-	s := Status{Address: address.String(), VHost: address.VHost(), Instance: p.name, Members: p.group.names(), Redis: "none", Queues: []Queue{}}
+	s := Status{Address: address.String(), VHost: address.VHost, Instance: p.name, Members: p.group.names(), Redis: "none", Queues: []Queue{}}
 	if p.redis != nil {
 		s.Redis = "up"
 		if p.group.trouble().err != nil {
@@ -144,7 +144,7 @@ func (p *Primary) rowsLocked() (rows []Queue) {
 }
 
 func (p *Primary) rowLocked(q *cluster.Queue, rule cluster.Rule, observed *observe.State) Queue {
-	row := Queue{VHost: p.vhost(), Queue: q.Name, Type: string(q.Type), Mode: rule.Mode.String(), State: "observed", Observed: observed}
+	row := Queue{VHost: p.vhost, Queue: q.Name, Type: string(q.Type), Mode: rule.Mode.String(), State: "observed", Observed: observed}
 	if observed != nil {
 		row.Reason = observed.Reason
 	}

@@ -96,7 +96,7 @@ func rabbitmqPlanCommand() *cobra.Command {
 			return err
 		}
 		if emit == "definitions" { // a file of these has no room for notes
-			for _, note := range setup.Notes() {
+			for _, note := range setup.Notes {
 				fmt.Fprintln(cmd.ErrOrStderr(), note)
 			}
 		}

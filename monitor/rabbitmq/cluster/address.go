@@ -16,8 +16,8 @@ import (
 // Address is where the nodes of a RabbitMQ cluster are, with the credentials and the virtual
 // host. The zero value has no node.
 type Address struct {
+	VHost string   // the virtual host that it names; / if it names none
 	nodes []string // one URL each, with the password
-	vhost string
 }
 
 // nextURL is where the next URL of a list begins.
@@ -46,10 +46,10 @@ func ParseAddress(text string) (Address, error) {
 			if err != nil {
 				return Address{}, fmt.Errorf("the address of node %d: %w", len(a.nodes)+1, withoutURL(err))
 			}
-			if len(a.nodes) > 0 && parsed.Vhost != a.vhost {
-				return Address{}, fmt.Errorf("the nodes name different virtual hosts, %q and %q", a.vhost, parsed.Vhost)
+			if len(a.nodes) > 0 && parsed.Vhost != a.VHost {
+				return Address{}, fmt.Errorf("the nodes name different virtual hosts, %q and %q", a.VHost, parsed.Vhost)
 			}
-			a.nodes, a.vhost = append(a.nodes, one), parsed.Vhost
+			a.nodes, a.VHost = append(a.nodes, one), parsed.Vhost
 		}
 	}
 	return a, nil
@@ -102,9 +102,6 @@ func withoutURL(err error) error {
 	return err
 }
 
-// VHost returns the virtual host that the address names; / if it names none.
-func (a Address) VHost() string { return a.vhost }
-
 // Nodes lists the nodes as host:port.
 func (a Address) Nodes() (list []string) {
 	for _, one := range a.nodes {
@@ -120,13 +117,11 @@ func (a Address) User() string {
 		return ""
 	}
 	u, _ := amqp091.ParseURI(a.nodes[0])
-	if isExternal(u) {
+	if slices.Contains(u.AuthMechanism, "external") {
 		return ""
 	}
 	return u.Username
 }
-
-func isExternal(u amqp091.URI) bool { return slices.Contains(u.AuthMechanism, "external") }
 
 // String has scheme, user, nodes and virtual host, but no password and no parameters.
 func (a Address) String() string {
@@ -135,5 +130,5 @@ func (a Address) String() string {
 	}
 	scheme, _, _ := strings.Cut(a.nodes[0], "://")
 	who := strings.TrimPrefix(a.User()+"@", "@") // nothing without a user
-	return scheme + "://" + who + strings.Join(a.Nodes(), ",") + "/" + url.PathEscape(a.vhost)
+	return scheme + "://" + who + strings.Join(a.Nodes(), ",") + "/" + url.PathEscape(a.VHost)
 }

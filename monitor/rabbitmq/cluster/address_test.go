@@ -25,7 +25,7 @@ func TestParseAddress(t *testing.T) {
 		a, err := ParseAddress(c.text)
 		require.NoError(t, err, c.text)
 		require.Equal(t, c.nodes, a.Nodes())
-		require.Equal(t, c.vhost, a.VHost())
+		require.Equal(t, c.vhost, a.VHost)
 		require.Equal(t, c.shown, a.String())
 	}
 	a, err := ParseAddress("amqps://u:secret@a,b/shop?cacertfile=/ca.pem")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/Azure/go-amqp"
@@ -31,29 +32,15 @@ func (c *Cluster) dialAMQP10(ctx context.Context, node, purpose string) (*amqp.C
 	}
 	o := &amqp.ConnOptions{HostName: "vhost:" + u.Vhost, ContainerID: c.name + ": " + purpose, IdleTimeout: 2*holdHeartbeat + serverSilence, // it is the time without a frame
 		Properties: map[string]any{"product": "Curfew", "connection_name": c.name + ": " + purpose}, SASLType: amqp.SASLTypePlain(u.Username, u.Password)}
-	if isExternal(u) {
+	if slices.Contains(u.AuthMechanism, "external") {
 		o.SASLType = amqp.SASLTypeExternal("")
+	}
+	if o.TLSConfig, err = tlsOf(u); err != nil {
+		return nil, err
 	}
 	limited, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(limited, "tcp", net.JoinHostPort(u.Host, strconv.Itoa(u.Port)))
-	if err != nil {
-		return nil, err
-	}
-	if u.Scheme == "amqps" {
-		config, err := tlsOf(u)
-		if err != nil {
-			conn.Close()
-			return nil, err
-		}
-		secure := tls.Client(conn, config)
-		if err := secure.HandshakeContext(limited); err != nil {
-			conn.Close()
-			return nil, err
-		}
-		conn = secure
-	}
-	return amqp.NewConn(limited, conn, o)
+	return amqp.Dial(limited, u.Scheme+"://"+net.JoinHostPort(u.Host, strconv.Itoa(u.Port)), o)
 }
 
 // tlsOf is what the parameters of an address say about TLS, as the AMQP 0-9-1 client reads them.

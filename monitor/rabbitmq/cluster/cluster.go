@@ -93,17 +93,17 @@ func (c *Cluster) Server() Server {
 // that of ctx with the reasons of the last round. The caller owns the connection, and calls
 // Connect again when it is lost. purpose is a part of its name in RabbitMQ.
 func (c *Cluster) Connect(ctx context.Context, purpose string) (*amqp091.Connection, error) {
-	return c.connect(ctx, c.address.vhost, purpose, heartbeat)
+	return c.connect(ctx, c.address.VHost, purpose, heartbeat)
 }
 
 // ConnectToHold is Connect for a connection that holds messages: if this process hangs, RabbitMQ soon takes them back.
 func (c *Cluster) ConnectToHold(ctx context.Context, purpose string) (*amqp091.Connection, error) {
-	return c.connect(ctx, c.address.vhost, purpose, holdHeartbeat)
+	return c.connect(ctx, c.address.VHost, purpose, holdHeartbeat)
 }
 
 // ConnectOnce is Connect with one round over the nodes.
 func (c *Cluster) ConnectOnce(ctx context.Context, purpose string) (*amqp091.Connection, error) {
-	return c.round(ctx, c.address.vhost, purpose, heartbeat)
+	return c.round(ctx, c.address.VHost, purpose, heartbeat)
 }
 
 func (c *Cluster) connect(ctx context.Context, vhost, purpose string, heartbeat time.Duration) (*amqp091.Connection, error) {
@@ -125,7 +125,7 @@ func (c *Cluster) round(ctx context.Context, vhost, purpose string, heartbeat ti
 		c.reached(at, serverOf(conn.Properties))
 		return conn, nil
 	}
-	if vhost == c.address.vhost && c.noteDown() { // not if it is about events alone
+	if vhost == c.address.VHost && c.noteDown() { // not if it is about events alone
 		c.log.Warn("no node of RabbitMQ can be reached; trying again", zap.Stringer("address", c.address), zap.Error(err))
 	}
 	return nil, err

@@ -126,7 +126,7 @@ func decideDelay(q *Queue, r Rule, s Server) Decision {
 		return refuse(NoSuchType, "From RabbitMQ 4.0 on, Curfew writes on each message where it goes, and a classic queue drops that.", "Use a quorum queue.")
 	case !leads && q.Unknown&(UnknownArguments|UnknownPolicy) == 0:
 		return refuse(LeadsNowhere, "It has no dead-letter exchange, so messages that are due would be gone.", "Set dead-letter-exchange by a policy: curfew rabbitmq plan, with --delay or --retry, prints one.")
-	case limited && s.Family().CountsReturns():
+	case limited && s.Family() != queuefacts.Family43:
 		instead := "Set delivery-limit to -1 by a policy."
 		if s.Family() == queuefacts.Family3 {
 			instead = "Remove delivery-limit."
@@ -137,7 +137,7 @@ func decideDelay(q *Queue, r Rule, s Server) Decision {
 	if limited {
 		d.Mind = append(d.Mind, fmt.Sprintf("Each lost connection counts against its delivery limit of %d: set it to -1 by a policy.", limit))
 	}
-	if strategy, _ := q.text("dead-letter-strategy"); q.Type == queuefacts.Classic || strategy != "at-least-once" {
+	if strategy, _ := q.Text("dead-letter-strategy"); q.Type == queuefacts.Classic || strategy != "at-least-once" {
 		d.Mind = append(d.Mind, "Without the dead-letter-strategy at-least-once, which only quorum queues have, RabbitMQ loses a message that no queue is bound for when it is due.")
 	}
 	if q.Type == queuefacts.Classic {
@@ -184,7 +184,7 @@ func refusal(q *Queue, r Rule, s Server) (d Decision) {
 	switch all := q.Ready + q.Unacked; {
 	case q.Type != queuefacts.Classic && q.Type != queuefacts.Quorum:
 		return refuse(NoSuchType, fmt.Sprintf("Curfew was never tested with queues of type %q.", string(q.Type)), "Use a quorum queue.")
-	case r.Mode == Keep && limited && s.Family().CountsReturns() && limit < 4:
+	case r.Mode == Keep && limited && s.Family() != queuefacts.Family43 && limit < 4:
 		return refuse(LowDeliveryLimit, fmt.Sprintf("Every return counts against its delivery limit of %d, and no more than a quarter of it may be spent.", limit),
 			"Raise delivery-limit to 20 or more by a policy, or use RabbitMQ 4.3 or later, where a nack does not count.")
 	case q.State != "" && q.State != "running":
@@ -201,7 +201,7 @@ func refusal(q *Queue, r Rule, s Server) (d Decision) {
 
 // settingsRefuse is refusal by the queue's type, flags, arguments and policies.
 func settingsRefuse(q *Queue) (d Decision) {
-	_, expires := q.shortest("expires")
+	_, expires := q.Shortest("expires")
 	limited := q.HasMaxLength()
 	delayed, _ := q.governed("delayed-retry-type")
 	_, waits := q.lowest("delayed-retry-min") // without, it is as if it were disabled
@@ -231,11 +231,11 @@ func mind(q *Queue, s Server) (list []string) {
 	if q.Type == queuefacts.Classic {
 		list = append(list, "Nobody may delete it with if-empty: RabbitMQ counts ready messages only, and would delete it with all messages held.")
 	}
-	if limit, limited := q.DeliveryLimit(s.Family()); limited && s.Family().CountsReturns() {
+	if limit, limited := q.DeliveryLimit(s.Family()); limited && s.Family() != queuefacts.Family43 {
 		list = append(list, fmt.Sprintf("Every return counts against its delivery limit of %d; Curfew spends at most %d of it, one for each quarter of an hour that a message is held: it lets go of a queue with longer delays.", limit, limit/4))
 	}
-	if q.Type == queuefacts.Quorum && s.Family() == queuefacts.Family40 {
-		list = append(list, "In a cluster, if the node that Curfew is connected to goes down, most of what it held is late until the queue has another leader (not before 4.0, nor from 4.3 on).")
+	if q.Type == queuefacts.Quorum && s.Family() != queuefacts.Family43 {
+		list = append(list, "In a cluster, if the node that Curfew is connected to goes down, most of what it held is late until the queue has another leader (not from 4.3 on).")
 	}
 	if q.Consumers > 0 {
 		list = append(list, fmt.Sprintf("It has %d consumers: as long as they are attached, Curfew stands aside.", q.Consumers))

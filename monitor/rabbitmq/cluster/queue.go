@@ -75,7 +75,7 @@ type Consumer struct {
 
 // TTLMillis is how long messages may stay at most by argument and policy, whichever is
 // lower. False: the queue sets no limit.
-func (q *Queue) TTLMillis() (deadline.Millis, bool) { return q.shortest("message-ttl") }
+func (q *Queue) TTLMillis() (deadline.Millis, bool) { return q.Shortest("message-ttl") }
 
 // HasMaxLength reports whether there is a limit to its ready messages or to their bytes.
 func (q *Queue) HasMaxLength() bool {
@@ -86,7 +86,7 @@ func (q *Queue) HasMaxLength() bool {
 
 // Overflow is what happens when it is full; "drop-head" unless something else is set.
 func (q *Queue) Overflow() string {
-	text, ok := q.text("overflow")
+	text, ok := q.Text("overflow")
 	if q.Type == queuefacts.Quorum {
 		text, ok = q.governed("overflow")
 	}
@@ -98,16 +98,7 @@ func (q *Queue) Overflow() string {
 
 // DeadLetterExchange is where its dead letters go; false: nowhere. The default exchange
 // is the empty name.
-func (q *Queue) DeadLetterExchange() (string, bool) { return q.text("dead-letter-exchange") }
-
-// DeadLetterRoutingKey replaces the routing key of its dead letters; false: they keep theirs.
-func (q *Queue) DeadLetterRoutingKey() (string, bool) { return q.text("dead-letter-routing-key") }
-
-// ConsumerTimeoutMillis is how long a delivery may stay unacknowledged by argument or policy.
-// Curfew cannot ask for the value in the node's configuration.
-func (q *Queue) ConsumerTimeoutMillis() (deadline.Millis, bool) {
-	return q.shortest("consumer-timeout")
-}
+func (q *Queue) DeadLetterExchange() (string, bool) { return q.Text("dead-letter-exchange") }
 
 // DeliveryLimit is how often a message may be returned, by argument, policy and version;
 // false: without limit. In 3.10 to 3.13, -1 is a limit of -1; from 4.0 on, the other one of argument and policy
@@ -118,7 +109,7 @@ func (q *Queue) DeliveryLimit(f queuefacts.Family) (int64, bool) {
 	}
 	limit, ok := q.lowest("delivery-limit")
 	if !ok {
-		return f.DefaultDeliveryLimit()
+		return 20, f == queuefacts.Family40 || f == queuefacts.Family43
 	}
 	if limit < 0 && f != queuefacts.Family3 {
 		for _, v := range []any{q.Arguments["x-delivery-limit"], q.Policy["delivery-limit"]} {
@@ -140,8 +131,8 @@ func (q *Queue) lowest(key string) (value int64, ok bool) {
 	return value, ok
 }
 
-// shortest is lowest for a setting in milliseconds.
-func (q *Queue) shortest(key string) (deadline.Millis, bool) {
+// Shortest is the lower one of argument x-key and policy key, for a setting in milliseconds. False: neither is set.
+func (q *Queue) Shortest(key string) (deadline.Millis, bool) {
 	ms, ok := q.lowest(key)
 	return deadline.Millis(ms), ok
 }
@@ -151,11 +142,11 @@ func (q *Queue) governed(key string) (string, bool) {
 	if s, ok := q.Policy[key].(string); ok {
 		return s, ok
 	}
-	return q.text(key)
+	return q.Text(key)
 }
 
-// text is the argument x-key, or else policy key, as RabbitMQ takes it for text.
-func (q *Queue) text(key string) (string, bool) {
+// Text is the argument x-key, or else policy key, as RabbitMQ takes it for text. False: neither is set.
+func (q *Queue) Text(key string) (string, bool) {
 	if v, given := q.Arguments["x-"+key]; given {
 		s, ok := v.(string)
 		return s, ok

@@ -51,9 +51,6 @@ const (
 
 var cancels = []string{"off", "any", "same_user"}
 
-// String is "off", "any" or "same_user".
-func (c Cancel) String() string { return cancels[c] }
-
 const (
 	// NamePrefix begins the names of Curfew's own queues. They are never watched.
 	NamePrefix = "curfew."
@@ -83,10 +80,6 @@ func (r Rule) mostHeld() int {
 		return maxQuorum
 	}
 	return defaultMessages
-}
-
-func defaultBudget() Budget {
-	return Budget{Messages: defaultMessages, Bytes: defaultBytes, Holds: defaultHolds}
 }
 
 // Rule says what is done with the queues that match a pattern.
@@ -158,7 +151,7 @@ func (r Rule) ExchangeOf(queue string) string {
 func (r Rule) ExpiryIntended() bool { return r.Mode.Holds() && !r.AlertOnExpiry }
 
 func defaultRule() Rule {
-	return Rule{Mode: Observe, Budget: defaultBudget()}
+	return Rule{Mode: Observe, Budget: Budget{Messages: defaultMessages, Bytes: defaultBytes, Holds: defaultHolds}}
 }
 
 // Watch is an ordered list of rules. The first one that matches a queue applies to it; a

@@ -22,7 +22,7 @@ func TestParseWatch(t *testing.T) {
 		r, ok := w.Rule("/", queue)
 		require.True(t, ok, queue)
 		require.Equal(t, want, r.Mode, queue)
-		require.Equal(t, defaultBudget(), r.Budget)
+		require.Equal(t, defaultRule().Budget, r.Budget)
 	}
 	for _, queue := range []string{"retry-test", "curfew.tap.x"} {
 		_, ok := w.Rule("/", queue)

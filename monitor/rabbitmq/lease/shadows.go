@@ -30,12 +30,13 @@ const (
 
 // Shadows keep a queue's deadlines in Redis. Run writes them. It is safe for concurrent use.
 type Shadows struct {
-	client redis.UniversalClient
-	prefix string
-	ahead  func() time.Duration
-	past   time.Duration // how long after its minute a shadow is kept
-	log    *zap.Logger
-	lost   chan struct{}
+	client  redis.UniversalClient
+	prefix  string
+	minutes string // the key
+	ahead   func() time.Duration
+	past    time.Duration // how long after its minute a shadow is kept
+	log     *zap.Logger
+	lost    chan struct{}
 
 	mu       sync.Mutex
 	waiting  []keeper.Shadow
@@ -51,7 +52,7 @@ var _ keeper.Shadows = (*Shadows)(nil)
 // NewShadows makes the shadows of a queue. It does not connect. With lasting they are kept for a week after they are due, unless Passed is called.
 // ahead says how far the clock of the deadlines is ahead of the wall clock, which those in Redis go by.
 func NewShadows(client redis.UniversalClient, at Space, queue string, lasting bool, ahead func() time.Duration, log *zap.Logger) *Shadows {
-	s := &Shadows{client: client, ahead: ahead, prefix: at.prefix(queue), past: keepPast, log: log, lost: make(chan struct{}, 1)}
+	s := &Shadows{client: client, ahead: ahead, prefix: at.prefix(queue), minutes: at.prefix(queue) + ":minutes", past: keepPast, log: log, lost: make(chan struct{}, 1)}
 	if lasting {
 		s.past = keepLasting
 	}
@@ -62,7 +63,7 @@ func NewShadows(client redis.UniversalClient, at Space, queue string, lasting bo
 func (s *Shadows) Passed(before deadline.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.passed = max(s.passed, minuteOf(before.Add(-s.ahead())))
+	s.passed = max(s.passed, before.Add(-s.ahead()).Time().Unix()/60)
 }
 
 // sweep deletes the minutes that have passed.
@@ -75,13 +76,13 @@ func (s *Shadows) sweep(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	minutes, err := s.client.ZRange(ctx, s.minutesKey(), 0, sweepAtOnce-1).Result()
+	minutes, err := s.client.ZRange(ctx, s.minutes, 0, sweepAtOnce-1).Result()
 	if err == nil {
 		_, err = s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for _, m := range minutes {
 				if minute, err := strconv.ParseInt(m, 10, 64); err == nil && minute < passed {
 					p.Del(ctx, s.minuteKey(minute))
-					p.ZRem(ctx, s.minutesKey(), m)
+					p.ZRem(ctx, s.minutes, m)
 				}
 			}
 			return nil
@@ -159,20 +160,20 @@ func (s *Shadows) write(ctx context.Context) error {
 	defer cancel()
 	records := map[int64][]byte{}
 	for _, shadow := range batch {
-		m := minuteOf(shadow.Deadline)
+		m := shadow.Deadline.Time().Unix() / 60
 		records[m] = appendRecord(records[m], shadow)
 		s.latest = max(s.latest, m)
 	}
 	var there *redis.IntCmd // what was written before
 	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		there = p.Exists(ctx, s.minutesKey())
+		there = p.Exists(ctx, s.minutes)
 		for m, b := range records {
 			p.Append(ctx, s.minuteKey(m), string(b))
 			p.ExpireAt(ctx, s.minuteKey(m), s.endOf(m))
-			p.ZAdd(ctx, s.minutesKey(), redis.Z{Score: float64(m), Member: m})
+			p.ZAdd(ctx, s.minutes, redis.Z{Score: float64(m), Member: m})
 		}
-		p.ZRemRangeByScore(ctx, s.minutesKey(), "-inf", strconv.FormatInt(time.Now().Add(-s.past-keepPast).Unix()/60, 10))
-		p.ExpireAt(ctx, s.minutesKey(), s.endOf(s.latest))
+		p.ZRemRangeByScore(ctx, s.minutes, "-inf", strconv.FormatInt(time.Now().Add(-s.past-keepPast).Unix()/60, 10))
+		p.ExpireAt(ctx, s.minutes, s.endOf(s.latest))
 		return nil
 	})
 	s.mu.Lock()
@@ -196,7 +197,7 @@ func (s *Shadows) check(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	n, err := s.client.Exists(ctx, s.minutesKey()).Result()
+	n, err := s.client.Exists(ctx, s.minutes).Result()
 	if err != nil {
 		return
 	}
@@ -211,7 +212,7 @@ func (s *Shadows) check(ctx context.Context) {
 
 // Load implements keeper.Shadows.
 func (s *Shadows) Load(ctx context.Context) (all []keeper.Shadow, err error) {
-	minutes, err := s.client.ZRange(ctx, s.minutesKey(), 0, -1).Result()
+	minutes, err := s.client.ZRange(ctx, s.minutes, 0, -1).Result()
 	if err != nil {
 		return nil, fmt.Errorf("lease: read shadows: %w", err)
 	}
@@ -243,9 +244,7 @@ func (s *Shadows) Load(ctx context.Context) (all []keeper.Shadow, err error) {
 	return all, nil
 }
 
-func (s *Shadows) minutesKey() string       { return s.prefix + ":minutes" }
 func (s *Shadows) minuteKey(m int64) string { return s.prefix + ":at:" + strconv.FormatInt(m, 10) }
-func minuteOf(at deadline.Instant) int64    { return at.Time().Unix() / 60 }
 
 // endOf is when nobody needs what is of a minute any more.
 func (s *Shadows) endOf(minute int64) time.Time {

@@ -58,20 +58,20 @@ func Delayed(w io.Writer, in io.Reader, more []DelayedExchange, s cluster.Server
 		return nil, errors.New("the definitions have no exchange of type x-delayed-message")
 	}
 	d.note("The plugin's own messages are in no definitions: move publishers first, and stop the old node when its messages_delayed is 0.")
-	return d.notes, d.write(w)
+	return d.Notes, d.write(w)
 }
 
 // definitions are those of RabbitMQ, as JSON.
 type definitions struct {
 	all    object
 	family queuefacts.Family
-	notes  []string
+	Notes  []string // for the operator
 }
 
 // note adds a note for the operator, once.
 func (d *definitions) note(format string, a ...any) {
-	if text := fmt.Sprintf(format, a...); !slices.Contains(d.notes, text) {
-		d.notes = append(d.notes, text)
+	if text := fmt.Sprintf(format, a...); !slices.Contains(d.Notes, text) {
+		d.Notes = append(d.Notes, text)
 	}
 }
 

@@ -26,9 +26,6 @@ func (s *Setup) Emit(w io.Writer, format string) error {
 	return fmt.Errorf("unknown format %q: want one of %s", format, strings.Join(Formats, ", "))
 }
 
-// Notes are for the operator.
-func (s *Setup) Notes() []string { return s.notes }
-
 // object is a JSON object.
 type object = map[string]any
 
@@ -47,7 +44,7 @@ func (s *Setup) script() string {
 	comment := func(text string) { b.WriteString("# " + strings.ReplaceAll(text, "\n", "\n# ") + "\n") }
 	b.WriteString("#!/bin/sh\n")
 	comment("For rabbitmqctl, in virtual host " + s.vhost + ".")
-	for _, note := range s.notes {
+	for _, note := range s.Notes {
 		comment(note)
 	}
 	b.WriteString("set -eu\n")

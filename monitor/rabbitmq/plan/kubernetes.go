@@ -13,7 +13,7 @@ import (
 // kubernetes writes the definitions as resources of RabbitMQ's Messaging Topology Operator.
 func (s *Setup) kubernetes(w io.Writer) error {
 	var b strings.Builder
-	for _, note := range append([]string{"For RabbitMQ's Messaging Topology Operator. Replace the name rabbitmq with that of your RabbitmqCluster."}, s.notes...) {
+	for _, note := range append([]string{"For RabbitMQ's Messaging Topology Operator. Replace the name rabbitmq with that of your RabbitmqCluster."}, s.Notes...) {
 		b.WriteString("# " + note + "\n")
 	}
 	for _, one := range s.unbind {

@@ -88,7 +88,7 @@ func TestLeastRights(t *testing.T) {
 	s, err = p.Setup(SetupOptions{})
 	require.NoError(t, err)
 	require.Equal(t, permissions("curfew", [4]string{"/", `^curfew\.tap\.`, `^(curfew\.tap\..*|orders)$`, `^(amq\.rabbitmq\.event|curfew\.tap\..*|retry|shop)$`}), s.list("permissions"))
-	require.Len(t, s.Notes(), 3)
+	require.Len(t, s.Notes, 3)
 	require.Len(t, s.list("policies"), 1)
 	require.Equal(t, object{"consumer-disconnected-timeout": lostNode}, s.named("policies", "/", "curfew.retry")["definition"])
 	s, err = example(t, "/", "keep:retr?-*,delay:*.delay,delay:late-*.delay").Setup(SetupOptions{})
@@ -107,7 +107,7 @@ func TestLeastRights(t *testing.T) {
 	require.Empty(t, s.list("queues"))
 	require.Empty(t, s.list("parameters"))
 	require.Len(t, s.list("users"), 1)
-	require.Contains(t, strings.Join(s.Notes(), "\n"), "set its password again")
+	require.Contains(t, strings.Join(s.Notes, "\n"), "set its password again")
 
 	p = example(t, "shop", "off:*")
 	p.User = "c"
@@ -119,7 +119,7 @@ func TestLeastRights(t *testing.T) {
 		names[i] = fmt.Sprintf("a-queue-for-the-orders-%d", i)
 	}
 	require.Equal(t, anyName, s.granted(names), "Erlang could not compile it")
-	require.Contains(t, s.Notes()[len(s.Notes())-1], "no pattern with as many names")
+	require.Contains(t, s.Notes[len(s.Notes)-1], "no pattern with as many names")
 	require.NotContains(t, s.script(), "CURFEW_PASSWORD")
 }
 
@@ -182,7 +182,7 @@ func TestGatewaySetup(t *testing.T) {
 
 // inCurfew are the commands that the notes have.
 func inCurfew(s *Setup) (list []string) {
-	for _, note := range s.Notes() {
+	for _, note := range s.Notes {
 		if command, is := strings.CutPrefix(note, InCurfew); is {
 			list = append(list, command)
 		}

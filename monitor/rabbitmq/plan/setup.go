@@ -225,7 +225,7 @@ func (s *Setup) gateway(p *Plan, name, curfew string) error {
 	}
 	s.setPolicy(q, "federation-upstream", upstreamName(p.VHost))
 	if _, dead := q.DeadLetterExchange(); dead {
-		if _, replaced := q.DeadLetterRoutingKey(); !replaced {
+		if _, replaced := q.Text("dead-letter-routing-key"); !replaced {
 			s.note("Messages that have moved to RabbitMQ have the routing key %s, also when they are dead-lettered there; the one they were published with is in the header x-original-routing-key.", name)
 		}
 	}
@@ -300,7 +300,7 @@ const InCurfew = "First, where Curfew's command line is: "
 func (s *Setup) declare(curfew, exchange, queue string, arguments map[string]any) {
 	a, _ := cluster.ParseAddress(curfew) // Setup has checked it
 	first := func(command string, names []string, flags ...string) {
-		s.note("%s%s", InCurfew, deadline.Command(command, names, append(flags, "--vhost", a.VHost())...))
+		s.note("%s%s", InCurfew, deadline.Command(command, names, append(flags, "--vhost", a.VHost)...))
 	}
 	var with []string
 	for _, name := range slices.Sorted(maps.Keys(arguments)) {
@@ -317,7 +317,7 @@ func (s *Setup) deadLetters(q *cluster.Queue, in, waits map[string]any, curfew s
 	if !ok {
 		return nil
 	}
-	key, replaced := q.DeadLetterRoutingKey()
+	key, replaced := q.Text("dead-letter-routing-key")
 	in["x-dead-letter-exchange"] = exchange
 	out, dead := q.Name+".dlx", q.Name+".dead-letters"
 	waits["x-dead-letter-exchange"] = out

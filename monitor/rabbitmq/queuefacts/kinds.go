@@ -27,18 +27,3 @@ const (
 	// consumer holds for too long, and classic queues do not time out.
 	Family43
 )
-
-// String is the range: "3.10 to 3.13", "4.0 to 4.2", "4.3 or later", "unknown".
-func (f Family) String() string {
-	return [...]string{"unknown", "3.10 to 3.13", "4.0 to 4.2", "4.3 or later"}[f]
-}
-
-// CountsReturns reports whether giving a message back with basic.nack counts against the
-// delivery limit of its quorum queue.
-func (f Family) CountsReturns() bool { return f != Family43 }
-
-// DefaultDeliveryLimit is the delivery limit of a quorum queue for which none is set; false:
-// there is none.
-func (f Family) DefaultDeliveryLimit() (limit int64, ok bool) {
-	return 20, f == Family40 || f == Family43
-}
