@@ -9,7 +9,7 @@ import (
 
 // openTelemetry makes the exporter of metrics and spans to OpenTelemetry, if one is configured.
 func (n *Node) openTelemetry() (err error) {
-	configured := n.settings.Telemetry()
+	configured := n.settings.Telemetry
 	if configured == nil {
 		return nil
 	}

@@ -27,6 +27,7 @@ const prefix = "CURFEW"
 //	desc     what it means
 //	secret   never printed; may come from the file that <variable>_FILE names
 //	alias    a variable that is used when this one is not set
+//	ignored  it is no variable
 //	group    on a blank field: the heading over the variables that follow it
 type Settings struct {
 	_          struct{} `group:"Addresses"`
@@ -91,7 +92,8 @@ type Settings struct {
 	LogLevel  string   `split_words:"true" default:"info" allow:"debug|info|warn|error" desc:"least severe level that is logged"`
 	LogFormat string   `split_words:"true" default:"auto" allow:"auto|console|json" desc:"auto: console on a terminal, otherwise json"`
 
-	telemetry *telemetry.Options // from OpenTelemetry's variables; nil: nothing is sent
+	// Telemetry is what to send to OpenTelemetry, by its variables; nil: nothing.
+	Telemetry *telemetry.Options `ignored:"true"`
 }
 
 // Error is a mistake in the environment. Its text names each variable that is wrong.
@@ -112,7 +114,7 @@ func Load() (Settings, error) {
 	}
 	s.forgetDataDir()
 	var otelErrs []error
-	s.telemetry, otelErrs = readTelemetry(s.Instance)
+	s.Telemetry, otelErrs = readTelemetry(s.Instance)
 	errs = append(errs, otelErrs...)
 	if err := errors.Join(errs...); err != nil {
 		return Settings{}, Error{err}
@@ -156,12 +158,9 @@ func Known(name string) bool {
 	})
 }
 
-// Telemetry is what to send to OpenTelemetry; nil: nothing.
-func (s *Settings) Telemetry() *telemetry.Options { return s.telemetry }
-
 // AlertOptions are the options of alerts that the settings give.
 func (s *Settings) AlertOptions() incident.Options {
-	return incident.Options{File: s.Alerts, URLs: s.AlertUrls.List(), Dir: s.DataDir, Instance: s.Instance}
+	return incident.Options{File: s.Alerts, URLs: incident.SplitURLs(string(s.AlertUrls)), Dir: s.DataDir, Instance: s.Instance}
 }
 
 // UseClock sets what CURFEW_CLOCK is, and leaves it as it is if name is empty. The error is an Error.

@@ -25,7 +25,7 @@ func TestDefaults(t *testing.T) {
 		AMQPAddr: "127.0.0.1:5672", HTTPAddr: "127.0.0.1:15672", OpsAddr: "127.0.0.1:15692", DataDir: "./curfew-data", StoreSync: "group",
 		Monitor: true, Clock: "system", TTL: "on", TTLPrecedence: "min", Unroutable: "park", IdleMinimum: 5 * time.Minute, ScheduleWindow: 20 * time.Millisecond,
 		User: "guest", Password: "guest", GuestLoopbackOnly: true, Audit: "true", TLSClientAuth: "none", TLSLoginFrom: "distinguished_name", Instance: host,
-		MaxMessageSize: 16 << 20, MaxConnections: 1024, ConsumerTimeout: ackTimeout(30 * time.Minute), MemoryLimit: memoryLimit{percent: 60}, DiskFreeLimit: 50 << 20, LogLevel: "info", LogFormat: "auto",
+		MaxMessageSize: 16 << 20, MaxConnections: 1024, ConsumerTimeout: ackTimeout{30 * time.Minute}, MemoryLimit: memoryLimit{percent: 60}, DiskFreeLimit: 50 << 20, LogLevel: "info", LogFormat: "auto",
 	}, c)
 }
 

@@ -16,8 +16,12 @@ func (s *Settings) WriteTable(w io.Writer) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", v.name, cmp.Or(v.initial, "-"), cmp.Or(value, "-"), v.meaning())
 	}
 	fmt.Fprintln(table, "VARIABLE\tDEFAULT\tVALUE\tMEANING")
+	var secrets []string
 	for _, v := range variablesOf(s) {
 		row(v, v.displayValue())
+		if v.secret {
+			secrets = append(secrets, v.name)
+		}
 	}
 	for _, v := range append(groupedOtelVariables(), otherOtelVariables(os.Environ())...) {
 		row(v, displayOtel(v))
@@ -25,7 +29,7 @@ func (s *Settings) WriteTable(w io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nA secret of CURFEW_ (%s) may also be read from the file that <variable>_FILE names.\n", strings.Join(secretNames(s), ", "))
+	_, err := fmt.Fprintf(w, "\nA secret of CURFEW_ (%s) may also be read from the file that <variable>_FILE names.\n", strings.Join(secrets, ", "))
 	return err
 }
 
@@ -38,19 +42,14 @@ func WriteMarkdown(w io.Writer) error {
 			group = v.group
 			lines = append(lines, "", "### "+group, "", "| Variable | Default | Meaning |", "|---|---|---|")
 		}
-		lines = append(lines, v.markdown())
+		initial := "empty"
+		if v.initial != "" {
+			initial = "`" + v.initial + "`"
+		}
+		lines = append(lines, fmt.Sprintf("| `%s` | %s | %s |", v.name, initial, v.meaning()))
 	}
 	_, err := fmt.Fprintln(w, strings.Join(lines[1:], "\n"))
 	return err
-}
-
-// markdown is the variable's line in its table.
-func (v variable) markdown() string {
-	initial := "empty"
-	if v.initial != "" {
-		initial = "`" + v.initial + "`"
-	}
-	return fmt.Sprintf("| `%s` | %s | %s |", v.name, initial, v.meaning())
 }
 
 // meaning is the description, with the allowed values and the alias.
@@ -63,13 +62,4 @@ func (v variable) meaning() string {
 		text += "; alias " + v.alias
 	}
 	return text
-}
-
-func secretNames(s *Settings) (names []string) {
-	for _, v := range variablesOf(s) {
-		if v.secret {
-			names = append(names, v.name)
-		}
-	}
-	return names
 }

@@ -17,7 +17,7 @@ func telemetryOf(t *testing.T, settings ...string) *telemetry.Options {
 	setenv(t, append([]string{"CURFEW_INSTANCE=i-1"}, settings...)...)
 	c, err := Load()
 	require.NoError(t, err)
-	return c.Telemetry()
+	return c.Telemetry
 }
 
 func TestTelemetryIsOffByDefault(t *testing.T) {

@@ -24,7 +24,10 @@ func unknownVariables(variables []variable, environ []string) (errs []error) {
 	}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		if !strings.HasPrefix(name, prefix+"_") || slices.Contains(known, name) || serviceLink(name, value) {
+		if !strings.HasPrefix(name, prefix+"_") || slices.Contains(known, name) {
+			continue
+		}
+		if serviceHost.MatchString(name) || servicePort.MatchString(name) && (strings.Contains(name, "_PORT_") || portURL.MatchString(value)) {
 			continue
 		}
 		away := func(other string) int {
@@ -40,15 +43,10 @@ func unknownVariables(variables []variable, environ []string) (errs []error) {
 	return errs
 }
 
+// The variables that Kubernetes sets in every container if there is a Service named curfew or curfew-something (Kubernetes: Accessing the
+// Service, Environment Variables).
 var (
 	serviceHost = regexp.MustCompile(`^CURFEW_(\w+_)?SERVICE_(HOST|PORT(_\w+)?)$`)
 	servicePort = regexp.MustCompile(`^CURFEW_(\w+_)?PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$`)
 	portURL     = regexp.MustCompile(`^(tcp|udp|sctp)://`)
 )
-
-// serviceLink recognises the variables that Kubernetes sets in every container if there is a Service
-// named curfew or curfew-something (Kubernetes: Accessing the Service, Environment Variables).
-func serviceLink(name, value string) bool {
-	return serviceHost.MatchString(name) ||
-		servicePort.MatchString(name) && (strings.Contains(name, "_PORT_") || portURL.MatchString(value))
-}

@@ -165,50 +165,43 @@ func (m memoryLimit) Bytes() int64 {
 }
 
 // ackTimeout is a time of at least a minute, as in RabbitMQ, or 0 for no limit.
-type ackTimeout time.Duration
+type ackTimeout struct{ time.Duration }
 
 func (a *ackTimeout) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
 	if err != nil || d != 0 && (d < time.Minute || d > policy.MaxTTLMillis*time.Millisecond) {
 		return errValue
 	}
-	*a = ackTimeout(d)
+	a.Duration = d
 	return nil
 }
 
 // Limit is the value as the server takes it: 0 is the default, and a negative value means no limit.
 func (a ackTimeout) Limit() time.Duration {
-	if a == 0 {
+	if a.Duration == 0 {
 		return -1
 	}
-	return time.Duration(a)
+	return a.Duration
 }
-
-func (a ackTimeout) String() string { return time.Duration(a).String() }
 
 // redisURL is a URL for redisstore.Options, or empty.
 type redisURL string
 
 var credentials = regexp.MustCompile(`(^|//)[^/]*@`)
 
-// Redacted keeps only the address of the server: no user, no password, no options.
-func (u redisURL) Redacted() string { return withoutSecrets(string(u)) }
-
-// withoutSecrets is a URL without user, password and parameters.
-func withoutSecrets(url string) string {
-	address, _, _ := strings.Cut(url, "?")
+// Redacted keeps only the address of the server: no user, no password, no parameters.
+func (u redisURL) Redacted() string {
+	address, _, _ := strings.Cut(string(u), "?")
 	return credentials.ReplaceAllString(address, "$1")
 }
 
 // sinkURLs are URLs for incident.SplitURLs. A part of each is a secret.
 type sinkURLs string
 
-func (u sinkURLs) List() []string { return incident.SplitURLs(string(u)) }
-
 // Redacted keeps only the schemes.
 func (u sinkURLs) Redacted() string {
 	var shown []string
-	for _, one := range u.List() {
+	for _, one := range incident.SplitURLs(string(u)) {
 		scheme, _, _ := strings.Cut(one, ":")
 		shown = append(shown, scheme+":...")
 	}

@@ -37,7 +37,7 @@ func variablesOf(s *Settings) []variable {
 			group = heading
 			continue
 		}
-		if !v.Type().Field(i).IsExported() {
+		if tag.Get("ignored") != "" {
 			continue
 		}
 		name := nameOf(field.Name)
