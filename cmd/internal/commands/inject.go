@@ -89,23 +89,23 @@ const (
 var sidecarText []byte
 
 // inject adds the sidecar to the pods of a workload, replacing an existing one.
-func (i *Injector) inject(l *workload, w *podSettings) (notes []string, err error) {
+func (i *Injector) inject(l *workload, w *podSettings) error {
 	spec := l.podSpec
 	if textAt(spec, "hostNetwork") == "true" {
-		return nil, errors.New("it uses the host's network, where Curfew's ports would be the host's")
+		return errors.New("it uses the host's network, where Curfew's ports would be the host's")
 	}
 	if named(lookup(spec, "containers"), container) >= 0 {
-		return nil, fmt.Errorf("it already has a container %q that is not a sidecar", container)
+		return fmt.Errorf("it already has a container %q that is not a sidecar", container)
 	}
-	if notes, err = i.addVolume(l, w); err != nil {
-		return nil, err
+	if err := i.addVolume(l, w); err != nil {
+		return err
 	}
 	putNamed(child(spec, "initContainers", yaml.SequenceNode), container, w.sidecar(), true)
 	if lookup(spec, "terminationGracePeriodSeconds") == nil {
 		spec.Content = append(spec.Content, text("terminationGracePeriodSeconds"), &yaml.Node{Kind: yaml.ScalarNode, Value: stopSeconds})
 	}
 	set(child(child(l.pod, "metadata", yaml.MappingNode), "labels", yaml.MappingNode), prefix+"injected", "true")
-	return notes, nil
+	return nil
 }
 
 // putNamed replaces the element of a sequence with that name, or adds it as the first or

@@ -41,7 +41,7 @@ func pairs(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 		for _, m := range merged(n) {
 			for i := 0; i+1 < len(m.Content); i += 2 {
 				key := m.Content[i]
-				if isMerge(key) || seen[key.Value] {
+				if key.ShortTag() == mergeTag || seen[key.Value] {
 					continue
 				}
 				seen[key.Value] = true
@@ -53,6 +53,9 @@ func pairs(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	}
 }
 
+// mergeTag is the tag of the key <<.
+const mergeTag = "!!merge"
+
 // merged returns a mapping and those that are merged into it. A key that is in several has the value of the first.
 func merged(n *yaml.Node) (list []*yaml.Node) {
 	if n = resolved(n); n == nil || n.Kind != yaml.MappingNode {
@@ -60,7 +63,7 @@ func merged(n *yaml.Node) (list []*yaml.Node) {
 	}
 	list = append(list, n)
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if !isMerge(n.Content[i]) {
+		if n.Content[i].ShortTag() != mergeTag {
 			continue
 		}
 		from := resolved(n.Content[i+1])
@@ -70,8 +73,6 @@ func merged(n *yaml.Node) (list []*yaml.Node) {
 	}
 	return list
 }
-
-func isMerge(key *yaml.Node) bool { return key.ShortTag() == "!!merge" }
 
 func resolved(n *yaml.Node) *yaml.Node {
 	if n != nil && n.Kind == yaml.AliasNode {

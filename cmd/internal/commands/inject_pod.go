@@ -107,7 +107,14 @@ var pods = map[string][]string{
 func (i *Injector) object(n *yaml.Node) (did bool, err error) {
 	kind := textAt(n, "kind")
 	if kind == "List" {
-		return i.list(lookup(n, "items"))
+		for _, item := range elements(lookup(n, "items")) {
+			one, err := i.object(item)
+			if err != nil {
+				return false, err
+			}
+			did = did || one
+		}
+		return did, nil
 	}
 	path, makesPods := pods[kind]
 	if !makesPods {
@@ -129,21 +136,8 @@ func (i *Injector) object(n *yaml.Node) (did bool, err error) {
 		l.pod = child(l.pod, key, yaml.MappingNode)
 	}
 	l.podSpec = child(l.pod, "spec", yaml.MappingNode)
-	notes, err := i.inject(l, wishes)
-	if err != nil {
+	if err := i.inject(l, wishes); err != nil {
 		return false, fmt.Errorf("%s: %w", l.name, err)
 	}
-	i.Notes = append(i.Notes, notes...)
 	return true, nil
-}
-
-func (i *Injector) list(items *yaml.Node) (did bool, err error) {
-	for _, item := range elements(items) {
-		one, err := i.object(item)
-		if err != nil {
-			return false, err
-		}
-		did = did || one
-	}
-	return did, nil
 }

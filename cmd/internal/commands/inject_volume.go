@@ -23,12 +23,11 @@ const (
 //go:embed inject_claim.yaml
 var claimText []byte
 
-// addVolume gives the pods of a workload the volume in which messages are stored. notes are
-// remarks for people.
-func (i *Injector) addVolume(l *workload, w *podSettings) (notes []string, err error) {
+// addVolume gives the pods of a workload the volume in which messages are stored.
+func (i *Injector) addVolume(l *workload, w *podSettings) error {
 	volumes, claims := lookup(l.podSpec, "volumes"), lookup(l.object, "spec", "volumeClaimTemplates")
 	if w.volume != "" && w.claim != "" {
-		return nil, errors.New("it names both a volume and a claim for messages; remove one of them")
+		return errors.New("it names both a volume and a claim for messages; remove one of them")
 	}
 	claim := w.claim
 	if claim == "" && w.volume == "" && l.kind != "StatefulSet" {
@@ -40,45 +39,49 @@ func (i *Injector) addVolume(l *workload, w *podSettings) (notes []string, err e
 			l.removeOwnVolume()
 		}
 		if claimed(claims, w.volume) {
-			return nil, nil
+			return nil
 		}
 		named := volume(volumes, w.volume)
 		if named == nil {
-			return nil, fmt.Errorf("it has no volume %q", w.volume)
+			return fmt.Errorf("it has no volume %q", w.volume)
 		}
-		return l.ephemeralNotes(isEmptyDir(named)), nil
+		if isEmptyDir(named) {
+			i.noteLoss(l)
+		}
 	case claim != "":
 		if err := i.claimVolume(l, claim); err != nil {
-			return nil, err
+			return err
 		}
-		putNamed(child(l.podSpec, "volumes", yaml.SequenceNode), dataVolume, claimSource(claim), false)
-		return l.setGroup(claims), nil
+		source := mapping("name", dataVolume)
+		source.Content = append(source.Content, text("persistentVolumeClaim"), mapping("claimName", claim))
+		putNamed(child(l.podSpec, "volumes", yaml.SequenceNode), dataVolume, source, false)
+		i.setGroup(l, claims)
 	case own != nil && !isEmptyDir(own): // from an earlier injection, or the application's
-		return nil, nil
 	case l.kind == "StatefulSet":
 		l.removeOwnVolume()
 		if !claimed(claims, dataVolume) {
-			notes = append(notes, fmt.Sprintf("%s: it now has a claim template %s of 1Gi. Kubernetes does not add one to a StatefulSet that exists: "+
+			i.Notes = append(i.Notes, fmt.Sprintf("%s: it now has a claim template %s of 1Gi. Kubernetes does not add one to a StatefulSet that exists: "+
 				"delete that first with --cascade=orphan, which leaves its pods running", l.name, dataVolume))
 			claims = child(child(l.object, "spec", yaml.MappingNode), "volumeClaimTemplates", yaml.SequenceNode)
 			claims.Content = append(claims.Content, parsed(claimText))
 		}
-		return append(notes, l.setGroup(claims)...), nil
+		i.setGroup(l, claims)
+	default:
+		emptyDir := mapping("name", dataVolume)
+		emptyDir.Content = append(emptyDir.Content, text("emptyDir"), &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle, LineComment: emptyDirComment})
+		putNamed(child(l.podSpec, "volumes", yaml.SequenceNode), dataVolume, emptyDir, false)
+		i.noteLoss(l)
 	}
-	putNamed(child(l.podSpec, "volumes", yaml.SequenceNode), dataVolume, emptyDir(), false)
-	return l.ephemeralNotes(true), nil
+	return nil
 }
 
-// ephemeralNotes warns that an emptyDir's messages are deleted with the pod.
-func (l *workload) ephemeralNotes(ephemeral bool) []string {
-	if !ephemeral {
-		return nil
-	}
+// noteLoss warns that an emptyDir's messages are deleted with the pod.
+func (i *Injector) noteLoss(l *workload) {
 	how := "name a claim (--claim, curfew.dev/claim) or a volume of the pod (curfew.dev/volume)"
 	if l.kind == "Deployment" || l.kind == "ReplicaSet" {
 		how += ", or make it a StatefulSet"
 	}
-	return []string{l.name + ": its messages are on an emptyDir, which outlives the container but not the pod: deleting the pod loses them. To keep them, " + how}
+	i.Notes = append(i.Notes, l.name+": its messages are on an emptyDir, which outlives the container but not the pod: deleting the pod loses them. To keep them, "+how)
 }
 
 // removeOwnVolume removes a volume that an earlier injection added.
@@ -143,26 +146,23 @@ func (l *workload) onePod() error {
 // setGroup makes Kubernetes give the volume of a claim to the sidecar's group, unless the
 // pod sets a group. The application's claims would get that group too, so if there are any,
 // it only adds a note.
-func (l *workload) setGroup(claims *yaml.Node) (notes []string) {
+func (i *Injector) setGroup(l *workload, claims *yaml.Node) {
 	if lookup(l.podSpec, "securityContext", "fsGroup") != nil {
-		return nil
+		return
 	}
-	if othersClaims(lookup(l.podSpec, "volumes"), claims) {
-		return []string{l.name + ": Curfew can write to its claim if the pod has a securityContext with an fsGroup, such as " + sidecarGroup +
-			". None was added: it would change the group of the files on the pod's other claims too"}
+	others := slices.ContainsFunc(elements(lookup(l.podSpec, "volumes")), func(v *yaml.Node) bool {
+		return textAt(v, "name") != dataVolume && (lookup(v, "persistentVolumeClaim") != nil || lookup(v, "ephemeral") != nil)
+	}) || slices.ContainsFunc(elements(claims), func(c *yaml.Node) bool { return textAt(c, "metadata", "name") != dataVolume })
+	if others {
+		i.Notes = append(i.Notes, l.name+": Curfew can write to its claim if the pod has a securityContext with an fsGroup, such as "+sidecarGroup+
+			". None was added: it would change the group of the files on the pod's other claims too")
+		return
 	}
 	context := child(l.podSpec, "securityContext", yaml.MappingNode)
 	context.Content = append(context.Content, text("fsGroup"), &yaml.Node{Kind: yaml.ScalarNode, Value: sidecarGroup})
 	if lookup(context, "fsGroupChangePolicy") == nil {
 		set(context, "fsGroupChangePolicy", "OnRootMismatch")
 	}
-	return nil
-}
-
-func othersClaims(volumes, claims *yaml.Node) bool {
-	return slices.ContainsFunc(elements(volumes), func(v *yaml.Node) bool {
-		return textAt(v, "name") != dataVolume && (lookup(v, "persistentVolumeClaim") != nil || lookup(v, "ephemeral") != nil)
-	}) || slices.ContainsFunc(elements(claims), func(c *yaml.Node) bool { return textAt(c, "metadata", "name") != dataVolume })
 }
 
 func claimed(claims *yaml.Node, volume string) bool {
@@ -185,17 +185,4 @@ func isEmptyDir(v *yaml.Node) bool {
 		}
 	}
 	return true
-}
-
-func emptyDir() *yaml.Node {
-	n := mapping("name", dataVolume)
-	n.Content = append(n.Content, text("emptyDir"), &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle, LineComment: emptyDirComment})
-	return n
-}
-
-// claimSource returns the volume of a claim.
-func claimSource(claim string) *yaml.Node {
-	n := mapping("name", dataVolume)
-	n.Content = append(n.Content, text("persistentVolumeClaim"), mapping("claimName", claim))
-	return n
 }
