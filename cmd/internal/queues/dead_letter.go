@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
 	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
@@ -84,9 +84,9 @@ func when(t time.Time) string {
 
 // write writes all of it for people.
 func (l *wholeLetter) write(out io.Writer) error {
-	var lines [][2]string
+	lines := tabwriter.NewWriter(out, 18, 0, 2, ' ', 0)
 	line := func(name string, value any) {
-		lines = append(lines, [2]string{name, printable.Text(fmt.Sprint(value), "")})
+		fmt.Fprintf(lines, "%s\t%s\n", printable.Text(name, ""), printable.Text(fmt.Sprint(value), ""))
 	}
 	line("number", fmt.Sprintf("%d, %s", l.Seq, l.State))
 	line("came here by", fmt.Sprintf("exchange %q, key %q", l.Exchange, l.RoutingKey))
@@ -113,7 +113,7 @@ func (l *wholeLetter) write(out io.Writer) error {
 	} else {
 		line("body", fmt.Sprintf("%d bytes", l.Bytes))
 	}
-	if err := inColumns(out, lines); err != nil {
+	if err := lines.Flush(); err != nil {
 		return err
 	}
 	body, err := bodyOf(payload, encoding)
@@ -140,19 +140,4 @@ func timeToLive(death *deadletters.Death) string {
 		return ", to expire at " + time.UnixMilli(death.ExpiresAt).UTC().Format(time.RFC3339)
 	}
 	return ""
-}
-
-// inColumns writes lines of a name and a value, with the values aligned.
-func inColumns(out io.Writer, lines [][2]string) error {
-	const least = 16
-	width := least
-	for _, l := range lines {
-		width = max(width, utf8.RuneCountInString(l[0]))
-	}
-	for _, l := range lines {
-		if _, err := fmt.Fprintf(out, "%-*s  %s\n", width, l[0], l[1]); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -23,3 +23,12 @@ func TestDeathsOfADeadLetter(t *testing.T) {
 	assert.Positive(t, newest)
 	assert.Greater(t, oldest, newest)
 }
+
+// TestNamesOfHeadersAreEscaped: whoever publishes chooses them, and a terminal would obey what is in them.
+func TestNamesOfHeadersAreEscaped(t *testing.T) {
+	l := wholeLetter{deadletters.Whole{Item: deadletters.Item{Properties: map[string]any{"headers": map[string]any{"\x1b[2J": "v"}}}}}
+	var out strings.Builder
+	require.NoError(t, l.write(&out))
+	assert.NotContains(t, out.String(), "\x1b")
+	assert.Regexp(t, `(?m)^header \S*2J +v$`, out.String())
+}
