@@ -29,7 +29,7 @@ type API struct {
 // WithAPI adds the flags of an API to a command and its subcommands.
 func WithAPI(cmd *cobra.Command) *API {
 	a := &API{}
-	a.Client = New(a.Endpoint)
+	a.Client = &Client{At: a.Endpoint}
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&a.url, "url", "", "management API of the running Curfew (default: CURFEW_URL, or on CURFEW_HTTP_ADDR)")
 	flags.StringVar(&a.user, "user", "", "its user (default CURFEW_USER)")
@@ -85,8 +85,12 @@ func (a *API) Endpoint() (e Endpoint, err error) {
 		return *a.found, nil
 	}
 	if a.url == "" || a.user == "" || a.passwordFile == "" {
-		if e, err = fromEnvironment(); err != nil {
+		s, err := settings.Load()
+		if e = (Endpoint{URL: os.Getenv(urlVariable), User: s.User, Password: s.Password}); err != nil {
 			return e, err
+		}
+		if e.URL == "" {
+			e.URL = "http://" + settings.Reachable(s.HTTPAddr)
 		}
 	}
 	if a.passwordFile != "" {
@@ -132,15 +136,6 @@ const Precedence = `A command calls the management API at the first of these tha
 The user is --user, with the password in the file --password-file. Without them it is CURFEW_USER, with CURFEW_PASSWORD or
 CURFEW_PASSWORD_FILE; without these, guest. If the certificate of an https address is not signed by an authority that the system trusts,
 --ca-file or CURFEW_CA_FILE names a file with that authority, or with the certificate itself.`
-
-func fromEnvironment() (Endpoint, error) {
-	s, err := settings.Load()
-	e := Endpoint{URL: os.Getenv(urlVariable), User: s.User, Password: s.Password}
-	if e.URL == "" {
-		e.URL = "http://" + settings.Reachable(s.HTTPAddr)
-	}
-	return e, err
-}
 
 // readPassword reads a password from a file: its first line.
 func readPassword(file string) (string, error) {

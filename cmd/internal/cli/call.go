@@ -32,7 +32,8 @@ type Endpoint struct {
 
 // Client calls the management API of a running Curfew.
 type Client struct {
-	endpoint func() (Endpoint, error)
+	// At is called before each request to find out where to send it.
+	At func() (Endpoint, error)
 	// Progress is called while a request goes on in the background, and at its end with done -1; nil: nothing is.
 	Progress func(done, total int)
 	// Note is called with what the server says about an answer besides; nil: nothing is.
@@ -48,9 +49,6 @@ func (c *Client) Now() time.Time {
 	}
 	return c.now
 }
-
-// New returns a client that calls endpoint before each request to find out where to send it.
-func New(endpoint func() (Endpoint, error)) *Client { return &Client{endpoint: endpoint} }
 
 // Error is an answer with a status other than 2xx.
 type Error struct {
@@ -133,7 +131,7 @@ func Decode(answer []byte, receive any) error {
 // Fetch makes a request and returns the answer as it is.
 func (c *Client) Fetch(ctx context.Context, method, path string, body io.Reader) ([]byte, error) {
 	var answer bytes.Buffer
-	err := c.do(ctx, &http.Client{Timeout: timeout}, method, path, body, &answer)
+	err := c.Copy(ctx, timeout, method, path, body, &answer)
 	return answer.Bytes(), err
 }
 
@@ -143,28 +141,18 @@ func (c *Client) Stream(ctx context.Context, path string, send any, out io.Write
 	if err != nil {
 		return err
 	}
-	return c.Upload(ctx, path, bytes.NewReader(text), out)
-}
-
-// Download copies an answer to out. The answer may be large and slow.
-func (c *Client) Download(ctx context.Context, path string, out io.Writer) error {
-	return c.do(ctx, &http.Client{}, http.MethodGet, path, http.NoBody, out)
-}
-
-// Upload posts the contents of in, which may be large, and copies the answer to out.
-func (c *Client) Upload(ctx context.Context, path string, in io.Reader, out io.Writer) error {
-	return c.do(ctx, &http.Client{}, http.MethodPost, path, in, out)
+	return c.Copy(ctx, 0, http.MethodPost, path, bytes.NewReader(text), out)
 }
 
 // errEmptyName: a part of a path is empty, which would make it the path of something else.
 var errEmptyName = errors.New("a name is empty: check the variables of your script, and --vhost")
 
-// do makes a request and copies the answer to out if the status is 2xx.
-func (c *Client) do(ctx context.Context, via *http.Client, method, path string, body io.Reader, out io.Writer) error {
+// Copy makes a request with what is in body, and copies the answer to out if the status is 2xx. Both may be large. limit is for all of it; 0: none.
+func (c *Client) Copy(ctx context.Context, limit time.Duration, method, path string, body io.Reader, out io.Writer) error {
 	if named, _, _ := strings.Cut(path, "?"); strings.Contains(named+"/", "//") {
 		return errEmptyName
 	}
-	to, err := c.endpoint()
+	to, err := c.At()
 	if err != nil {
 		return err
 	}
@@ -177,8 +165,7 @@ func (c *Client) do(ctx context.Context, via *http.Client, method, path string, 
 	if method == http.MethodPost {
 		req.Header.Set("Prefer", waits)
 	}
-	via.Transport = to.Transport
-	resp, err := via.Do(req)
+	resp, err := (&http.Client{Timeout: limit, Transport: to.Transport}).Do(req)
 	if err != nil {
 		var failed *url.Error
 		if errors.As(err, &failed) {

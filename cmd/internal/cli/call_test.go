@@ -26,7 +26,7 @@ func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
 	s := httptest.NewServer(handler)
 	t.Cleanup(s.Close)
-	return New(func() (Endpoint, error) { return Endpoint{URL: s.URL, User: "ann", Password: "pw"}, nil })
+	return (&Client{At: func() (Endpoint, error) { return Endpoint{URL: s.URL, User: "ann", Password: "pw"}, nil }})
 }
 
 func TestCall(t *testing.T) {
@@ -95,15 +95,15 @@ func TestErrors(t *testing.T) {
 // TestNoAnswer: the error does not repeat a password that is in the URL.
 func TestNoAnswer(t *testing.T) {
 	addr := testenv.FreeAddr()
-	c := New(func() (Endpoint, error) { return Endpoint{URL: "http://ann:s3cret@" + addr}, nil })
-	err := c.Download(t.Context(), "/api/x", new(bytes.Buffer))
+	c := (&Client{At: func() (Endpoint, error) { return Endpoint{URL: "http://ann:s3cret@" + addr}, nil }})
+	err := c.Copy(t.Context(), 0, http.MethodGet, "/api/x", http.NoBody, new(bytes.Buffer))
 	assert.ErrorContains(t, err, "is Curfew running there? If it listens elsewhere, name its address with --url or CURFEW_URL")
 	assert.ErrorContains(t, err, addr)
 	assert.NotContains(t, err.Error(), "s3cret")
 
 	unset := errors.New("no password")
-	c = New(func() (Endpoint, error) { return Endpoint{}, unset })
-	assert.ErrorIs(t, c.Upload(t.Context(), "/api/x", http.NoBody, new(bytes.Buffer)), unset)
+	c = (&Client{At: func() (Endpoint, error) { return Endpoint{}, unset }})
+	assert.ErrorIs(t, c.Copy(t.Context(), 0, http.MethodPost, "/api/x", http.NoBody, new(bytes.Buffer)), unset)
 }
 
 // TestAdvice is by the kind of error, and a certificate of one's own can be trusted.

@@ -42,14 +42,14 @@ type column struct {
 	optional, verdict, whole bool
 }
 
-// nameOf is a heading without its marks.
-func nameOf(heading string) string { return strings.TrimRight(heading, "?!=~") }
+// marks are what headings end in, see Printer.Print.
+const marks = "?!=~"
 
 // newColumn makes the column at place i.
 func newColumn(heading string, i int, rows [][]string) column {
-	name := nameOf(heading)
-	marks := heading[len(name):]
-	c := column{optional: strings.Contains(marks, "?"), verdict: strings.Contains(marks, "!"), whole: strings.Contains(marks, "="), cells: []string{printable.Text(name, "")}}
+	name := strings.TrimRight(heading, marks)
+	has := heading[len(name):]
+	c := column{optional: strings.Contains(has, "?"), verdict: strings.Contains(has, "!"), whole: strings.Contains(has, "="), cells: []string{printable.Text(name, "")}}
 	for _, row := range rows {
 		c.cells = append(c.cells, printable.Text(row[i], ""))
 	}

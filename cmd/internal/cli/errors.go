@@ -5,8 +5,8 @@ import "fmt"
 // The exit codes of errors.
 const (
 	ExitUsage       = 2
-	ExitUnhealthy   = 4
-	ExitUnconfirmed = 5
+	ExitUnhealthy   = 4 // the running Curfew is degraded or dead
+	ExitUnconfirmed = 5 // the command has to be confirmed
 )
 
 // Exit is an error that has an exit code of its own.
@@ -23,10 +23,7 @@ func Usage(err error) error { return Exit{err, ExitUsage} }
 // Usagef is Usage with this text.
 func Usagef(format string, args ...any) error { return Usage(fmt.Errorf(format, args...)) }
 
-// Unhealthy says that the running Curfew is degraded or dead.
-func Unhealthy(err error) error { return Exit{err, ExitUnhealthy} }
-
-// Unconfirmedf says that the command has to be confirmed.
-func Unconfirmedf(format string, args ...any) error {
-	return Exit{fmt.Errorf(format, args...), ExitUnconfirmed}
+// Exitf is an error with this text and this exit code.
+func Exitf(code int, format string, args ...any) error {
+	return Exit{fmt.Errorf(format, args...), code}
 }

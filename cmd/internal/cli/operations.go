@@ -31,7 +31,10 @@ type Families struct {
 // Of returns the family of a word, for more commands.
 func (f *Families) Of(word string) (*cobra.Command, *API) {
 	c := group(f.root, word, operate.Groups[word])
-	if f.apis[word] == nil && hasVHost(word) {
+	inVHost := slices.ContainsFunc(operate.All(), func(op *operate.Op) bool {
+		return slices.ContainsFunc(op.Routes, ofOneVHost) && strings.HasPrefix(op.Command, word+" ")
+	})
+	if f.apis[word] == nil && inVHost {
 		f.apis[word] = WithVHost(c)
 	} else if f.apis[word] == nil {
 		f.apis[word] = WithAPI(c)
@@ -140,13 +143,6 @@ func (a *API) fill(c *cobra.Command, op *operate.Op) {
 	}
 }
 
-// hasVHost reports whether operations in a family of commands are in one virtual host.
-func hasVHost(word string) bool {
-	return slices.ContainsFunc(operate.All, func(op *operate.Op) bool {
-		return slices.ContainsFunc(op.Routes, ofOneVHost) && strings.HasPrefix(op.Command, word+" ")
-	})
-}
-
 func ofOneVHost(route string) bool { return strings.Contains(route, "{vhost}") }
 
 // ofAllVHosts reports whether a list can be one of all virtual hosts.
@@ -223,8 +219,6 @@ func exampleOf(op *operate.Op) string {
 	}
 	return strings.Join(parts, " ")
 }
-
-func lowered(sentence string) string { return strings.ToLower(sentence[:1]) + sentence[1:] }
 
 // flagsOf are the fields that are flags: those that are neither arguments nor the virtual host, nor left out. Without a body the route has to have them.
 func flagsOf(op *operate.Op) (list []operate.Field) {

@@ -50,7 +50,7 @@ func (c *Client) follow(ctx context.Context, at string, out io.Writer) error {
 			if err := Decode(now.Failure, &failed); err != nil {
 				return err
 			}
-			to, err := c.endpoint()
+			to, err := c.At()
 			if err != nil {
 				return err
 			}

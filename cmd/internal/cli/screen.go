@@ -1,10 +1,6 @@
 package cli
 
-import (
-	"strings"
-
-	"curfew/monitor/printable"
-)
+import "strings"
 
 // Screen takes what commands print, for a program that draws it: tables as wide as the screen, in color, and the rows behind their lines.
 type Screen struct {
@@ -32,13 +28,4 @@ func (s *Screen) Write(text []byte) (int, error) {
 		s.open = end == line
 	}
 	return len(text), nil
-}
-
-// isRow says what the last line shows.
-func (s *Screen) isRow(head, row []string) {
-	cells := make(map[string]string, len(head))
-	for i, heading := range head {
-		cells[nameOf(heading)] = printable.Text(row[i], "")
-	}
-	s.Lines[len(s.Lines)-1].Row = cells
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/mattn/go-runewidth"
 	"golang.org/x/term"
+
+	"curfew/monitor/printable"
 )
 
 // Printer prints answers in the chosen format. Its zero value prints complete tables without colors.
@@ -130,7 +132,11 @@ func (p *Printer) Print(w io.Writer, v any, head []string, rows [][]string) erro
 		case n == 0:
 			screen.Lines[len(screen.Lines)-1].Head = true
 		default:
-			screen.isRow(head, rows[n-1])
+			row := make(map[string]string, len(head))
+			for i, heading := range head {
+				row[strings.TrimRight(heading, marks)] = printable.Text(rows[n-1][i], "")
+			}
+			screen.Lines[len(screen.Lines)-1].Row = row
 		}
 	}
 	return nil

@@ -35,7 +35,7 @@ func (a *API) addVariant(c *cobra.Command, op *operate.Op) {
 			without = append(without, f.Name)
 		}
 	})
-	c.Flags().Bool(op.Variant, false, lowered(op.Title))
+	c.Flags().Bool(op.Variant, false, strings.ToLower(op.Title[:1])+op.Title[1:])
 	a.AddFlags(c, op)
 	names, _ := op.Arguments()
 	other := c.RunE

@@ -175,7 +175,7 @@ func (a *auditCommands) export() *cobra.Command {
 				return err
 			}
 			if a.dir == "" {
-				return errors.Join(a.explain(a.Download(cmd.Context(), a.location(format), out)), done())
+				return errors.Join(a.explain(a.Copy(cmd.Context(), 0, http.MethodGet, a.location(format), http.NoBody, out)), done())
 			}
 			records, err := a.records(cmd.Context())
 			if err != nil {

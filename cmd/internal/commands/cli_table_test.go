@@ -60,7 +60,7 @@ func listCommands() (all [][]string) {
 			look(sub)
 		}
 	}
-	look(rootCommand(node.Build{}))
+	look(Tree(node.Build{}))
 	return all
 }
 

@@ -53,7 +53,7 @@ func TestWatch(t *testing.T) {
 
 // TestWhatCanBeWatched: every command that shows a state has --watch.
 func TestWhatCanBeWatched(t *testing.T) {
-	root := rootCommand(node.Build{})
+	root := Tree(node.Build{})
 	for _, line := range []string{"status", "alert ls", "audit search", "deadlines list", "dlq groups", "dlq list", "dlq peek", "dlq runs", "dlq search", "queue list", "queue peek", "queue show"} {
 		c, _, err := root.Find(strings.Fields(line))
 		require.NoError(t, err)

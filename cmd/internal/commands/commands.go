@@ -29,7 +29,7 @@ const (
 
 // Run executes one command line and returns the exit code. set is what the linker has set, or empty.
 func Run(ctx context.Context, set node.Build, args []string, stdout, stderr io.Writer) int {
-	root := rootCommand(node.BuildOf(set))
+	root := Tree(node.BuildOf(set))
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -61,10 +61,8 @@ Exit codes: 0 done; 1 failed, or the answer is no; 2 the command line or a varia
 does not exist; 4 (status) the running one is degraded or dead; 5 a deletion wants --confirm with the number of messages;
 6 (serve) ended by SIGABRT, as systemd's watchdog does, or SIGQUIT, with the stacks of all goroutines on stderr.`
 
-// Tree is all commands, for documentation and tests.
-func Tree() *cobra.Command { return rootCommand(node.Build{}) }
-
-func rootCommand(b node.Build) *cobra.Command {
+// Tree is all commands.
+func Tree(b node.Build) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "curfew",
 		Short:         "AMQP 0-9-1 broker whose message deadlines fire on time, with nobody consuming",
@@ -84,7 +82,7 @@ func rootCommand(b node.Build) *cobra.Command {
 	root.AddCommand(storeCommand(), definitionsCommand(), injectCommand(b.Version),
 		statusCommand(), queues.History(), queues.Queue(), auditCommand(), rabbitmqCommand(), queues.Publish(), queues.Get(), queues.Declare(), queues.Bind(), queues.Unbind())
 	root.AddCommand(topCommand(func(ctx context.Context, out io.Writer, args []string) error {
-		again := rootCommand(b)
+		again := Tree(b)
 		again.SetArgs(args)
 		again.SetOut(out)
 		again.SetErr(out)

@@ -113,8 +113,8 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 			holdExample(t, strings.TrimSpace(line))
 		}
 	}
-	visit(rootCommand(node.Build{}))
-	show, _, err := rootCommand(node.Build{}).Find([]string{"dlq", "show"})
+	visit(Tree(node.Build{}))
+	show, _, err := Tree(node.Build{}).Find([]string{"dlq", "show"})
 	require.NoError(t, err)
 	assert.Contains(t, show.Example, "--raw", "its own example")
 }
@@ -185,7 +185,7 @@ func holdExample(t *testing.T, line string) {
 // holdCommand parses a command line. One that is only named need not have its arguments.
 func holdCommand(t *testing.T, args []string, named bool) {
 	t.Helper()
-	root := rootCommand(node.Build{})
+	root := Tree(node.Build{})
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	c, rest, err := root.Find(args)

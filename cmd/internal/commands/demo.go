@@ -72,7 +72,7 @@ func demoCommand() *cobra.Command {
 			return err
 		}
 		if filler.Remote() && !yes {
-			return cli.Unconfirmedf("%s is on another machine, where the alerts may wake somebody. To fill it anyway add --yes", at.URL)
+			return cli.Exitf(cli.ExitUnconfirmed, "%s is on another machine, where the alerts may wake somebody. To fill it anyway add --yes", at.URL)
 		}
 		return fill(cmd, filler, life)
 	}

@@ -84,25 +84,18 @@ func (c *watcher) publish(ctx context.Context, ttls []time.Duration) error {
 	fmt.Fprintf(c.w, "Queue %s has no consumer, and a message of one hour is at its head.\n", queue)
 	fmt.Fprintf(c.w, "Behind it are %d messages that live %v, in this order.\n", len(ttls), ttls)
 	fmt.Fprintf(c.w, "A broker that looks only at the head would keep them all for an hour.\n\n")
-	if err := c.send(ctx, "the-hour", longTTL); err != nil {
-		return err
-	}
-	for i, ttl := range ttls {
-		id := "order-" + strconv.Itoa(i+1)
-		c.due[id] = promised{time.Now().Add(ttl), ttl}
-		if err := c.send(ctx, id, ttl); err != nil {
+	for i, ttl := range append([]time.Duration{longTTL}, ttls...) {
+		id := "the-hour"
+		if i > 0 {
+			id = "order-" + strconv.Itoa(i)
+			c.due[id] = promised{time.Now().Add(ttl), ttl}
+		}
+		m := amqp091.Publishing{MessageId: id, Expiration: strconv.FormatInt(ttl.Milliseconds(), 10), Body: []byte(id)}
+		if err := c.ch.PublishWithContext(ctx, "", queue, false, false, m); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (c *watcher) send(ctx context.Context, id string, ttl time.Duration) error {
-	return c.ch.PublishWithContext(ctx, "", queue, false, false, amqp091.Publishing{
-		MessageId:  id,
-		Expiration: strconv.FormatInt(ttl.Milliseconds(), 10),
-		Body:       []byte(id),
-	})
 }
 
 // watch takes dead letters until all awaited have come, or the last of them is too late.

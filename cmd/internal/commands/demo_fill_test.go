@@ -44,7 +44,7 @@ func TestOthersAreLeftAlone(t *testing.T) {
 		_, _ = w.Write([]byte(`{"name": "demo", "description": "the demo of the sales team"}`))
 	}))
 	defer s.Close()
-	f := &Filler{Client: cli.New(func() (cli.Endpoint, error) { return cli.Endpoint{URL: s.URL}, nil }), At: cli.Endpoint{URL: s.URL}, AMQP: "amqp://127.0.0.1:1"}
+	f := &Filler{Client: &cli.Client{At: func() (cli.Endpoint, error) { return cli.Endpoint{URL: s.URL}, nil }}, At: cli.Endpoint{URL: s.URL}, AMQP: "amqp://127.0.0.1:1"}
 	require.ErrorIs(t, f.Fill(t.Context()), ErrNotOurs)
 	_, err := f.Clean(t.Context())
 	require.ErrorIs(t, err, ErrNotOurs)

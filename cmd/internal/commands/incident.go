@@ -69,7 +69,13 @@ func sinkTestCommand(a *cli.API) *cobra.Command {
 			if running {
 				err = a.Call(cmd.Context(), http.MethodPost, cli.Path("curfew", "incidents", "test"), incident.TestRequest{Sink: sink}, &tested)
 			} else {
-				tested, err = testSinks(cmd.Context(), sink)
+				var configured *incident.Incidents
+				if configured, err = loadIncidents(); err != nil {
+					return err
+				}
+				if tested, err = configured.SendTest(cmd.Context(), sink); err != nil {
+					err = cli.Usage(err)
+				}
 			}
 			if err != nil {
 				return err
@@ -86,18 +92,6 @@ func sinkTestCommand(a *cli.API) *cobra.Command {
 }
 
 var errTest = errors.New("a sink does not work")
-
-func testSinks(ctx context.Context, sink string) (incident.TestResults, error) {
-	a, err := loadIncidents()
-	if err != nil {
-		return incident.TestResults{}, err
-	}
-	tested, err := a.SendTest(ctx, sink)
-	if err != nil {
-		err = cli.Usage(err)
-	}
-	return tested, err
-}
 
 // reportTests writes how the test of each sink went.
 func reportTests(out io.Writer, results map[string]string) (err error) {

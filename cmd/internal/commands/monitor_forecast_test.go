@@ -67,7 +67,7 @@ func TestOneNumberAtRisk(t *testing.T) {
 	}
 	all := append(slices.Clone(want), "readings")
 	require.Equal(t, all, names(r.ok("queue", "list", "--sort", "risk")))
-	require.Contains(t, home().commands, []string{"queue", "list", "--sort", "risk"}, "top shows it")
+	require.Contains(t, topLists, []string{"queue", "list", "--sort", "risk"}, "top shows it")
 	_, page := r.visit("/queues", nil)
 	_, page, _ = strings.Cut(page, "<tbody>")
 	require.Equal(t, all, names(page))

@@ -156,7 +156,7 @@ func TestDeleteKeepsWaitingDeadLetters(t *testing.T) {
 func TestPublishFromStandardInput(t *testing.T) {
 	r := startRunning(t)
 	r.ok("declare", "queue", "orders")
-	root := rootCommand(node.Build{})
+	root := Tree(node.Build{})
 	root.SetArgs(append([]string{"publish", "orders"}, r.flags...))
 	root.SetIn(strings.NewReader("from a pipe"))
 	root.SetOut(new(strings.Builder))

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -34,7 +33,7 @@ func statusCommand() *cobra.Command {
 		}
 		again, err := cmd.Flags().GetBool("watch")
 		if s.Health != "ok" && err == nil && !again {
-			return cli.Unhealthy(errors.New(s.Health + ": " + reasons(&s, cli.OnTerminal(cmd.OutOrStdout()))))
+			return cli.Exitf(cli.ExitUnhealthy, "%s: %s", s.Health, reasons(&s, cli.OnTerminal(cmd.OutOrStdout())))
 		}
 		return nil
 	}

@@ -65,23 +65,19 @@ func storeReader(name, short string, read func(dir string, w io.Writer) error) *
 }
 
 func readStore(cmd *cobra.Command, args []string, read func(dir string, w io.Writer) error) error {
-	dir, err := storeFolder(args)
-	if err != nil {
-		return err
+	dir := strings.Join(args, "") // one at most
+	if len(args) == 0 {
+		s, err := settings.Load()
+		if err == nil && s.DataDir == "" {
+			err = cli.Usagef("CURFEW_DATA_DIR is empty: name the folder of the store")
+		}
+		if err != nil {
+			return err
+		}
+		dir = s.DataDir
 	}
 	if err := read(dir, cmd.OutOrStdout()); err != nil {
 		return fmt.Errorf("%s: %w", dir, err)
 	}
 	return nil
-}
-
-func storeFolder(args []string) (string, error) {
-	if len(args) == 1 {
-		return args[0], nil
-	}
-	s, err := settings.Load()
-	if err == nil && s.DataDir == "" {
-		err = cli.Usagef("CURFEW_DATA_DIR is empty: name the folder of the store")
-	}
-	return s.DataDir, err
 }

@@ -18,6 +18,9 @@ import (
 // runner runs a command of this program and has it write to out.
 type runner func(ctx context.Context, out io.Writer, args []string) error
 
+// topLists are the commands of the first place.
+var topLists = [][]string{{"incident", "ls"}, {"queue", "list", "--sort", "risk"}}
+
 // every is how often a place is shown again.
 const every = 2 * time.Second
 
@@ -42,7 +45,7 @@ Choose a line and press Enter to see more of it. Everything is also a command of
 		defer stop()
 		m := &model{ctx: ctx, run: func(ctx context.Context, out io.Writer, args []string) error {
 			return run(ctx, out, slices.Concat(flags, args))
-		}, places: []*place{home()}}
+		}, places: []*place{{title: "Incidents and queues", commands: topLists}}}
 		if len(options) == 0 && !cli.OnTerminal(cmd.OutOrStdout()) {
 			return cli.Usagef("top needs a terminal; curfew status --watch does not")
 		}
@@ -67,10 +70,6 @@ type place struct {
 	cursor       int    // which of the lines that can be chosen
 	only         string // lines with this text; "": all
 	lines        []cli.Line
-}
-
-func home() *place {
-	return &place{title: "Incidents and queues", commands: [][]string{{"incident", "ls"}, {"queue", "list", "--sort", "risk"}}}
 }
 
 // deadOnly leaves out what never died: the messages of a queue for work, which also may hold dead letters.

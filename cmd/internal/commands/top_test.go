@@ -29,7 +29,7 @@ func startTop(r *running, width, height int) *screen {
 	in, keys := io.Pipe()
 	s := &screen{t: r.t, keys: keys, ended: make(chan error, 1)}
 	c := topCommand(func(ctx context.Context, out io.Writer, args []string) error {
-		root := rootCommand(node.Build{})
+		root := Tree(node.Build{})
 		root.SetArgs(args)
 		root.SetOut(out)
 		root.SetErr(out)

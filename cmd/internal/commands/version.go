@@ -34,19 +34,15 @@ func versionCommand(b node.Build) *cobra.Command {
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), "curfew", cmd.Root().Version)
 				return err
 			}
-			return printer.Print(cmd.OutOrStdout(), answerOf(b), nil, nil)
+			v := versionAnswer{Version: b.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+			v.Commit, v.Dirty = b.Commit()
+			if t, err := time.Parse(time.RFC3339, b.CommitTime); err == nil {
+				v.CommitTime = &t
+			}
+			return printer.Print(cmd.OutOrStdout(), v, nil, nil)
 		},
 	}
 	cmd.Flags().StringVarP(&printer.Output, "output", "o", "table", "table or json")
 	cli.Offers(cmd, "output", cli.Outputs...)
 	return cmd
-}
-
-func answerOf(b node.Build) versionAnswer {
-	v := versionAnswer{Version: b.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	v.Commit, v.Dirty = b.Commit()
-	if t, err := time.Parse(time.RFC3339, b.CommitTime); err == nil {
-		v.CommitTime = &t
-	}
-	return v
 }

@@ -18,8 +18,6 @@ type binder struct {
 	toExchange bool
 }
 
-const bindArguments = "an exchange and a queue"
-
 // Bind is the command that binds a queue or an exchange to an exchange.
 func Bind() *cobra.Command {
 	c, b := newBinder("bind <exchange> <queue>", "Bind a queue to an exchange, or with --to-exchange another exchange")
@@ -74,7 +72,7 @@ func Unbind() *cobra.Command {
 }
 
 func newBinder(use, short string) (*cobra.Command, *binder) {
-	c := &cobra.Command{Use: use, Short: short, Args: cli.Exactly(2, bindArguments)}
+	c := &cobra.Command{Use: use, Short: short, Args: cli.Exactly(2, "an exchange and a queue")}
 	b := &binder{API: cli.WithVHost(c)}
 	f := c.Flags()
 	f.StringVar(&b.key, "key", "", "routing key")

@@ -43,9 +43,9 @@ func (c *confirmation) purge(a *cli.API, cmd *cobra.Command, path, which string)
 	err := a.Call(cmd.Context(), http.MethodPost, path, map[string]any{"filter": c.Filter, "confirm": c.Confirm, "position": c.Position}, &answer)
 	if asks, ok := errors.AsType[*cli.Error](err); ok && asks.Status == http.StatusConflict && asks.Kind == "unconfirmed" {
 		if asks.Matched == 0 {
-			return cli.Unconfirmedf("no messages %s: there is nothing to delete", which)
+			return cli.Exitf(cli.ExitUnconfirmed, "no messages %s: there is nothing to delete", which)
 		}
-		return cli.Unconfirmedf("%d messages %s; to delete them add --confirm %d@%s (later messages stay)", asks.Matched, which, asks.Matched, asks.Position)
+		return cli.Exitf(cli.ExitUnconfirmed, "%d messages %s; to delete them add --confirm %d@%s (later messages stay)", asks.Matched, which, asks.Matched, asks.Position)
 	}
 	if err != nil {
 		return err
@@ -53,6 +53,4 @@ func (c *confirmation) purge(a *cli.API, cmd *cobra.Command, path, which string)
 	return a.PrintResult(cmd, operate.PurgeDeadLetters.Op, answer)
 }
 
-func (c *confirmation) addTo(cmd *cobra.Command) {
-	cmd.Flags().Var(c, "confirm", "how many messages you expect to be deleted, as printed without this flag")
-}
+const confirmHelp = "how many messages you expect to be deleted, as printed without this flag"

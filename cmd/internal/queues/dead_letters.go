@@ -39,45 +39,35 @@ func AddDeadLetters(f *cli.Families) {
 }
 
 func (d *deadLetters) groups() *cobra.Command {
-	var f filterFlags
 	var byType bool
-	c := &cobra.Command{
-		Use:   "groups <queue>",
-		Short: "Count a queue's dead letters by reason, queue, exchange and age, and by message type",
-		Args:  cli.Exactly(1, "a queue"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.filter(cmd, d, args[0])
-			if err != nil {
-				return err
+	c := &cobra.Command{Use: "groups <queue>", Short: "Count a queue's dead letters by reason, queue, exchange and age, and by message type"}
+	d.filtered(c, func(cmd *cobra.Command, queueName string, filter deadletters.Filter) error {
+		var list []deadletters.Group
+		if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, queueName, "groups"), deadletters.Query{Filter: filter, ByType: byType}, &list); err != nil {
+			return err
+		}
+		var rows [][]string
+		for _, g := range list {
+			if g.Why != "" {
+				fmt.Fprintln(cmd.ErrOrStderr(), d.parkedHint(queueName, &g))
 			}
-			var list []deadletters.Group
-			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "groups"), deadletters.Query{Filter: filter, ByType: byType}, &list); err != nil {
-				return err
+			row := []string{cli.OrDash(g.Reason + deadletters.ReasonWords(g.Reason)), cli.OrDash(g.Queue), cli.OrDash(g.Exchange), strconv.Itoa(g.Messages)}
+			if byType && g.Type != nil {
+				row = slices.Insert(row, 3, cli.OrDash(*g.Type))
+			} else if byType {
+				return errors.New("this Curfew is too old to tell types apart")
 			}
-			var rows [][]string
-			for _, g := range list {
-				if g.Why != "" {
-					fmt.Fprintln(cmd.ErrOrStderr(), d.parkedHint(args[0], &g))
-				}
-				row := []string{cli.OrDash(g.Reason + deadletters.ReasonWords(g.Reason)), cli.OrDash(g.Queue), cli.OrDash(g.Exchange), strconv.Itoa(g.Messages)}
-				if byType && g.Type != nil {
-					row = slices.Insert(row, 3, cli.OrDash(*g.Type))
-				} else if byType {
-					return errors.New("this Curfew is too old to tell types apart")
-				}
-				for _, n := range g.Ages {
-					row = append(row, strconv.Itoa(n))
-				}
-				rows = append(rows, append(row, d.Time(g.Oldest), d.Time(g.Newest)))
+			for _, n := range g.Ages {
+				row = append(row, strconv.Itoa(n))
 			}
-			head := []string{"REASON", "QUEUE", "EXCHANGE?", "MESSAGES", "<1M", "<1H", "<1D", "OLDER", "OLDEST", "NEWEST?"}
-			if byType {
-				head = slices.Insert(head, 3, "TYPE")
-			}
-			return d.Print(cmd.OutOrStdout(), list, head, rows)
-		},
-	}
-	f.add(c)
+			rows = append(rows, append(row, d.Time(g.Oldest), d.Time(g.Newest)))
+		}
+		head := []string{"REASON", "QUEUE", "EXCHANGE?", "MESSAGES", "<1M", "<1H", "<1D", "OLDER", "OLDEST", "NEWEST?"}
+		if byType {
+			head = slices.Insert(head, 3, "TYPE")
+		}
+		return d.Print(cmd.OutOrStdout(), list, head, rows)
+	})
 	c.Flags().BoolVar(&byType, "by-type", false, "count those of different message types apart (the property type)")
 	return c
 }
@@ -153,45 +143,30 @@ func (d *deadLetters) letterRows(items []deadletters.Item) (rows [][]string) {
 }
 
 func (d *deadLetters) purge() *cobra.Command {
-	var f filterFlags
 	var confirm confirmation
 	c := &cobra.Command{
 		Use:   "purge <queue>",
 		Short: "Delete the dead letters that the filter selects",
 		Long:  "Delete the dead letters that the filter selects. Without --confirm it only prints how many there are (exit code 5);\nwith it, nothing is deleted unless the number is right. The value it prints also names the messages that it counted, so later\nones stay.",
-		Args:  cli.Exactly(1, "a queue"),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if confirm.Filter, err = f.filter(cmd, d, args[0]); err != nil {
-				return err
-			}
-			return confirm.purge(d.API, cmd, letters(d.VHost, args[0], "purge"), "match")
-		},
 	}
-	f.add(c)
-	confirm.addTo(c)
+	d.filtered(c, func(cmd *cobra.Command, queueName string, filter deadletters.Filter) error {
+		confirm.Filter = filter
+		return confirm.purge(d.API, cmd, letters(d.VHost, queueName, "purge"), "match")
+	})
+	c.Flags().Var(&confirm, "confirm", confirmHelp)
 	return c
 }
 
 func (d *deadLetters) export() *cobra.Command {
-	var f filterFlags
 	var file string
-	c := &cobra.Command{
-		Use:   "export <queue>",
-		Short: "Write dead letters as JSON lines to standard output or a file; they stay in the queue",
-		Args:  cli.Exactly(1, "a queue"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.filter(cmd, d, args[0])
-			if err != nil {
-				return err
-			}
-			out, done, err := cli.Create(cmd.OutOrStdout(), file)
-			if err != nil {
-				return err
-			}
-			return errors.Join(d.Stream(cmd.Context(), letters(d.VHost, args[0], "export"), deadletters.Query{Filter: filter}, out), done())
-		},
-	}
-	f.add(c)
+	c := &cobra.Command{Use: "export <queue>", Short: "Write dead letters as JSON lines to standard output or a file; they stay in the queue"}
+	d.filtered(c, func(cmd *cobra.Command, queueName string, filter deadletters.Filter) error {
+		out, done, err := cli.Create(cmd.OutOrStdout(), file)
+		if err != nil {
+			return err
+		}
+		return errors.Join(d.Stream(cmd.Context(), letters(d.VHost, queueName, "export"), deadletters.Query{Filter: filter}, out), done())
+	})
 	c.Flags().StringVarP(&file, "file", "f", "", "file to write; it must not exist")
 	return c
 }
@@ -277,7 +252,7 @@ func (d *deadLetters) importFile() *cobra.Command {
 				Imported int `json:"imported"`
 			}
 			var text bytes.Buffer
-			if err := d.Upload(cmd.Context(), letters(d.VHost, args[0], "import"), in, &text); err != nil {
+			if err := d.Copy(cmd.Context(), 0, http.MethodPost, letters(d.VHost, args[0], "import"), in, &text); err != nil {
 				return err
 			}
 			if err := cli.Decode(text.Bytes(), &answer); err != nil {

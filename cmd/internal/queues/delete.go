@@ -12,13 +12,7 @@ import (
 
 // AddDelete adds the command that deletes a queue.
 func AddDelete(f *cli.Families) {
-	c, api := f.Of("delete")
-	c.AddCommand((&deleter{api}).queue())
-}
-
-type deleter struct{ *cli.API }
-
-func (d *deleter) queue() *cobra.Command {
+	family, d := f.Of("delete")
 	confirm, unused := -1, false
 	c := &cobra.Command{
 		Use:   "queue <queue>",
@@ -60,7 +54,7 @@ No more are deleted than that: if others arrive before the deletion, the queue s
 	}
 	c.Flags().IntVar(&confirm, "confirm", confirm, "how many messages, ready and unacked, and dead letters you expect to be deleted with it")
 	c.Flags().BoolVar(&unused, "if-unused", false, "only if it has no consumer")
-	return c
+	family.AddCommand(c)
 }
 
 // held is how many messages are deleted with a queue.
@@ -76,5 +70,5 @@ func (h *held) unconfirmed(queue string) error {
 	if h.DeadLetters > 0 {
 		has += fmt.Sprintf(", and dead letters that go with it: %d", h.DeadLetters)
 	}
-	return cli.Unconfirmedf("queue %q has %s; to delete them with it add --confirm %d", queue, has, h.all())
+	return cli.Exitf(cli.ExitUnconfirmed, "queue %q has %s; to delete them with it add --confirm %d", queue, has, h.all())
 }

@@ -27,6 +27,19 @@ func (f *filterFlags) add(c *cobra.Command) {
 	})
 }
 
+// filtered makes c a command about the dead letters of a queue that its flags select.
+func (d *deadLetters) filtered(c *cobra.Command, do func(cmd *cobra.Command, queueName string, filter deadletters.Filter) error) {
+	var f filterFlags
+	f.add(c)
+	c.Args, c.RunE = cli.Exactly(1, "a queue"), func(cmd *cobra.Command, args []string) error {
+		filter, err := f.filter(cmd, d, args[0])
+		if err != nil {
+			return err
+		}
+		return do(cmd, args[0], filter)
+	}
+}
+
 // filter is the filter of the flags, with the saved filter that they name.
 func (f *filterFlags) filter(cmd *cobra.Command, d *deadLetters, queueName string) (deadletters.Filter, error) {
 	filter := deadletters.Filter(f.text)
@@ -36,7 +49,8 @@ func (f *filterFlags) filter(cmd *cobra.Command, d *deadLetters, queueName strin
 	if f.saved == "" {
 		return filter, nil
 	}
-	list, err := d.savedFilters(cmd, queueName)
+	var list []operate.SavedFilter
+	err := d.Call(cmd.Context(), http.MethodGet, letters(d.VHost, queueName, "filters"), nil, &list)
 	for _, one := range list {
 		if one.Name == f.saved {
 			return one.Filter.And(filter), nil
@@ -46,11 +60,6 @@ func (f *filterFlags) filter(cmd *cobra.Command, d *deadLetters, queueName strin
 		err = fmt.Errorf("no filter %q is saved for queue %q; %s lists them", f.saved, queueName, deadline.Command("curfew dlq filters", []string{queueName}, "--vhost", d.VHost))
 	}
 	return "", err
-}
-
-func (d *deadLetters) savedFilters(cmd *cobra.Command, queueName string) (list []operate.SavedFilter, err error) {
-	err = d.Call(cmd.Context(), http.MethodGet, letters(d.VHost, queueName, "filters"), nil, &list)
-	return list, err
 }
 
 // filters lists, saves and deletes saved filters.

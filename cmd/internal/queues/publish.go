@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -140,7 +141,7 @@ func (p *publisher) properties() (map[string]any, error) {
 	}
 	for flag, value := range p.text {
 		if *value != "" {
-			all[propertyName(flag)] = *value
+			all[strings.ReplaceAll(flag, "-", "_")] = *value
 		}
 	}
 	switch {
@@ -161,15 +162,4 @@ func (p *publisher) properties() (map[string]any, error) {
 		headers["x-delay"] = deadline.RoundUp(p.delay)
 	}
 	return all, nil
-}
-
-// propertyName is the API's name of the property that a flag sets.
-func propertyName(flag string) string {
-	name := []byte(flag)
-	for i := range name {
-		if name[i] == '-' {
-			name[i] = '_'
-		}
-	}
-	return string(name)
 }

@@ -240,6 +240,6 @@ func (q *queues) purge() *cobra.Command {
 			return confirm.purge(q.API, cmd, cli.Path("curfew", "queues", q.VHost, args[0], "purge"), fmt.Sprintf("are ready in %q", args[0]))
 		},
 	}
-	confirm.addTo(c)
+	c.Flags().Var(&confirm, "confirm", confirmHelp)
 	return c
 }

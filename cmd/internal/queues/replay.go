@@ -20,7 +20,6 @@ import (
 )
 
 func (d *deadLetters) replay() *cobra.Command {
-	var f filterFlags
 	var background bool
 	op := operate.StartReplay.Op
 	c := &cobra.Command{
@@ -34,56 +33,42 @@ func (d *deadLetters) replay() *cobra.Command {
 		Example: `  curfew dlq replay orders.dead --dry-run
   curfew dlq replay orders.dead --filter 'reason == "expired"' --ttl none --limit 10
   curfew dlq replay orders.dead --exchange orders --key retry --rate 50`,
-		Args: cli.Exactly(1, "a queue"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			values, err := d.Values(cmd, op, nil)
-			if err != nil {
-				return err
-			}
-			if values["filter"], err = f.filter(cmd, d, args[0]); err != nil {
-				return err
-			}
-			if cmd.Flags().Changed("exchange") || cmd.Flags().Changed("key") {
-				values["to"] = deadletters.ToExchange
-			}
-			q, err := d.check(op, values)
-			if err != nil {
-				return err
-			}
-			var run deadletters.Replay
-			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "replay"), values, &run); err != nil {
-				return err
-			}
-			if !background && !q.DryRun {
-				if run, err = d.follow(cmd.Context(), cmd.ErrOrStderr(), run.ID); err != nil {
-					return err
-				}
-			}
-			if err := d.printRun(cmd, run); err != nil || !q.DryRun || run.Replayed == 0 {
-				return err
-			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "nothing has moved; to replay only these, and no later messages, add --position %s\n", run.Position)
-			return nil
-		},
 	}
-	f.add(c)
+	d.filtered(c, func(cmd *cobra.Command, queueName string, filter deadletters.Filter) error {
+		values, err := d.Values(cmd, op, nil)
+		if err != nil {
+			return err
+		}
+		values["filter"] = string(filter)
+		if cmd.Flags().Changed("exchange") || cmd.Flags().Changed("key") {
+			values["to"] = deadletters.ToExchange
+		}
+		request, err := op.Decode(values)
+		asked, _ := request.(operate.ReplayRequest)
+		if err == nil {
+			err = asked.Options.Check()
+		}
+		if err != nil {
+			return cli.Usagef("--%w", err)
+		}
+		var run deadletters.Replay
+		if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, queueName, "replay"), values, &run); err != nil {
+			return err
+		}
+		if !background && !asked.DryRun {
+			if run, err = d.follow(cmd.Context(), cmd.ErrOrStderr(), run.ID); err != nil {
+				return err
+			}
+		}
+		if err := d.printRun(cmd, run); err != nil || !asked.DryRun || run.Replayed == 0 {
+			return err
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "nothing has moved; to replay only these, and no later messages, add --position %s\n", run.Position)
+		return nil
+	})
 	d.AddFlags(c, op)
 	c.Flags().BoolVar(&background, "background", false, "do not wait for the end")
 	return c
-}
-
-// check checks the options of a replay before it is sent.
-func (d *deadLetters) check(op *operate.Op, values map[string]any) (q operate.ReplayRequest, err error) {
-	values["filter"] = string(values["filter"].(deadletters.Filter))
-	request, err := op.Decode(values)
-	if err == nil {
-		q = request.(operate.ReplayRequest)
-		err = q.Options.Check()
-	}
-	if err != nil {
-		return q, cli.Usagef("--%w", err)
-	}
-	return q, nil
 }
 
 // printRun prints a replay. It returns an error if the replay failed.

@@ -12,11 +12,12 @@ import (
 
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/commands"
+	"curfew/cmd/internal/node"
 )
 
 // exitCodes is what `curfew help` says about them, as a table.
 func exitCodes(t *testing.T) string {
-	_, list, found := strings.Cut(commands.Tree().Long, "Exit codes: ")
+	_, list, found := strings.Cut(commands.Tree(node.Build{}).Long, "Exit codes: ")
 	require.True(t, found)
 	out := newTable("Code", "Meaning")
 	for one := range strings.SplitSeq(strings.TrimSuffix(strings.ReplaceAll(list, "\n", " "), "."), "; ") {
@@ -46,7 +47,7 @@ func commandPages(t *testing.T) string {
 			visit(sub)
 		}
 	}
-	root := commands.Tree()
+	root := commands.Tree(node.Build{})
 	sample, _, err := root.Find([]string{"queue", "list"})
 	require.NoError(t, err)
 	out.WriteString("### Flags of commands that call a running Curfew\n\n")
