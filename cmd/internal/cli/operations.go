@@ -31,7 +31,7 @@ type Families struct {
 // Of returns the family of a word, for more commands.
 func (f *Families) Of(word string) (*cobra.Command, *API) {
 	c := group(f.root, word, operate.Groups[word])
-	inVHost := slices.ContainsFunc(operate.All(), func(op *operate.Op) bool {
+	inVHost := slices.ContainsFunc(operate.All, func(op *operate.Op) bool {
 		return slices.ContainsFunc(op.Routes, ofOneVHost) && strings.HasPrefix(op.Command, word+" ")
 	})
 	if f.apis[word] == nil && inVHost {

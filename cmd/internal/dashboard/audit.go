@@ -61,7 +61,7 @@ func (d *Dashboard) audit(r *http.Request, _ ui.Visitor) (ui.View, error) {
 		p.Kinds = append(p.Kinds, k)
 	}
 	if !p.On {
-		return p, nil
+		return p.draw, nil
 	}
 	v.Set("message_id", strings.TrimSpace(v.Get("message_id")))
 	q, err := audit.QueryOf(v)
@@ -80,7 +80,7 @@ func (d *Dashboard) audit(r *http.Request, _ ui.Visitor) (ui.View, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), most)
 	defer cancel()
-	return p, p.find(ctx, d.Audit.Dir, q)
+	return p.draw, p.find(ctx, d.Audit.Dir, q)
 }
 
 func (p *auditPage) find(ctx context.Context, dir string, q audit.Query) error {
@@ -101,7 +101,7 @@ func (p *auditPage) find(ctx context.Context, dir string, q audit.Query) error {
 	return nil
 }
 
-func (p *auditPage) Draw(*ui.Info) ui.Drawing {
+func (p *auditPage) draw(*ui.Info) ui.Drawing {
 	top := h.H1(g.Text("Audit"))
 	if !p.On {
 		return ui.Drawing{Top: top, Live: ui.Only(g.Text("The audit is off. It needs a data folder: set CURFEW_DATA_DIR, and CURFEW_AUDIT=true."))}
@@ -124,7 +124,7 @@ func (p *auditPage) search() g.Node {
 		f.Choose("Path", "path", "", ui.Or("any", audit.Paths)...),
 		f.Choose("Within", "within", "", "", "all time", "1h", "the last hour", "24h", "the last day", "7d", "the last week"),
 		f.Field("Least lateness", "min_lateness", "", h.Placeholder("250ms"), g.Attr("size", "8")),
-		ui.Primary("Search"))
+		ui.Button("Search", h.Class("primary")))
 }
 
 func (p *auditPage) found() g.Node {
@@ -132,7 +132,8 @@ func (p *auditPage) found() g.Node {
 	case len(p.Records) > 0:
 		headings := []string{"When", "What", "Queue", "Message or user", "#Lateness", "Path", "Outcome", "To"}
 		return g.Group{
-			ui.PlainTable("Records", headings, g.Map(p.Records, func(r audit.Record) g.Node { return auditRow(&r) })), // some have links
+			ui.Table(headings, g.Map(p.Records, func(r audit.Record) g.Node { return auditRow(&r) }), // some have links
+				h.Role("group"), h.Aria("label", "Records"), h.TabIndex("0")),
 			g.If(p.More, h.P(h.Class("faint"), g.Textf("These are the last %d. For older ones, narrow the search or download the file.", len(p.Records)))),
 		}
 	case p.TooLong:
@@ -184,7 +185,7 @@ func deadLetterAt(r *audit.Record) g.Node {
 		died := time.UnixMilli(r.At).UTC().Truncate(time.Second)
 		filter = filter.And(deadletters.Filter(fmt.Sprintf("died >= date(%q) && died < date(%q)", died.Add(-time.Second).Format(time.RFC3339), died.Add(2*time.Second).Format(time.RFC3339))))
 	}
-	return ui.Spaced(g.Map(r.To, func(queue string) g.Node { return ui.Link(letters.FindURL(r.VHost, queue, filter), ui.Name(queue)) })...)
+	return ui.Spaced(g.Map(r.To, func(queue string) g.Node { return ui.Link(letters.URL(r.VHost, queue, filter), ui.Name(queue)) })...)
 }
 
 // result shows what became of a change.

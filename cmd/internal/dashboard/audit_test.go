@@ -66,7 +66,7 @@ func TestAuditSearchWasStopped(t *testing.T) {
 	for _, asked := range []bool{false, true} {
 		p := &auditPage{On: true, TooLong: true, Asked: asked, Form: ui.NewForm(nil)}
 		var page strings.Builder
-		require.NoError(t, p.Draw(nil).Live.Render(&page))
+		require.NoError(t, p.draw(nil).Live.Render(&page))
 		require.NotContains(t, page.String(), "Nobody has changed anything")
 		require.Contains(t, page.String(), "None was found before the search was stopped.")
 		require.Equal(t, !asked, strings.Contains(page.String(), `Only the newest records have been searched for changes. <a href="/audit?reason=changed">Search all records</a>`))

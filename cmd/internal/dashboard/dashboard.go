@@ -47,12 +47,13 @@ type Dashboard struct {
 	log      *zap.Logger
 	assets   ui.Assets
 	groups   []ui.Group
-	pages    map[string]*page
+	pages    map[string]ui.Page
 	sessions *sessions
 	streams  chan struct{} // a place for each
-	ended    chan struct{}
-	end      sync.Once
 	started  time.Time
+	ended    chan struct{}
+	// Close ends the streams, so that a server does not wait for them. It may be called more than once.
+	Close func()
 }
 
 const (
@@ -68,6 +69,7 @@ func New(o Options) (*Dashboard, error) {
 	o.Every = cmp.Or(o.Every, liveEvery)
 	o.Log = cmp.Or(o.Log, zap.NewNop())
 	d := &Dashboard{Options: o, log: o.Log.Named("dashboard"), streams: make(chan struct{}, maxStreams), ended: make(chan struct{}), started: time.Now()}
+	d.Close = sync.OnceFunc(func() { close(d.ended) })
 	var err error
 	if d.assets, err = ui.LoadAssets(); err != nil {
 		return nil, fmt.Errorf("dashboard: %w", err)
@@ -86,15 +88,11 @@ func New(o Options) (*Dashboard, error) {
 	return d, nil
 }
 
-// Close ends the streams, so that a server does not wait for them. It may be called more
-// than once.
-func (d *Dashboard) Close() { d.end.Do(func() { close(d.ended) }) }
-
 // Handler serves all paths of the dashboard.
 func (d *Dashboard) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /assets/{name}", d.assets)
-	mux.HandleFunc("GET /login", d.loginPage)
+	mux.HandleFunc("GET /login", func(w http.ResponseWriter, r *http.Request) { d.showLogin(w, r, http.StatusOK, ui.NewForm(nil)) })
 	mux.HandleFunc("POST /login", d.login)
 	mux.HandleFunc("POST /logout", d.logout)
 	mux.HandleFunc("POST /theme", chooseTheme)
@@ -102,9 +100,16 @@ func (d *Dashboard) Handler() http.Handler {
 		if p.Build == nil {
 			continue
 		}
-		mux.Handle("GET "+exact(path), d.known(p.serve))
+		mux.Handle("GET "+exact(path), d.known(func(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+			content, err := p.Build(r, v)
+			if err != nil {
+				d.Refuse(w, r, err)
+				return
+			}
+			d.Show(w, r, http.StatusOK, v, path, content)
+		}))
 		if p.Live {
-			mux.Handle("GET /live"+exact(path), d.known(p.stream))
+			mux.Handle("GET /live"+exact(path), d.known(func(w http.ResponseWriter, r *http.Request, v ui.Visitor) { d.stream(w, r, v, &p) }))
 		}
 	}
 	if d.Audit != nil {

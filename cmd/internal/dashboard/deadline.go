@@ -19,14 +19,6 @@ import (
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
 
-// deadlineChange is a requested change of a message's deadline.
-type deadlineChange struct {
-	Was  int64 // Unix ms; 0: none. If the message has another deadline by now, nothing changes
-	To   int64 // Unix ms; 0: none
-	Fire bool  // expire it now; To is not used
-	Drop bool  // with Fire: not dead-lettered
-}
-
 // deadlinePage is the content of the page of a message's deadline.
 type deadlinePage struct {
 	VHost, Queue string
@@ -40,7 +32,7 @@ type deadlinePage struct {
 // deadlinePlan is a requested change that the user has to confirm.
 type deadlinePlan struct {
 	deadlinePage
-	Change deadlineChange
+	Change messages.DeadlineChange
 }
 
 // changed has the outcomes of changes in words.
@@ -53,11 +45,10 @@ var changed = map[string]string{
 
 func (d *Dashboard) deadline(r *http.Request, v ui.Visitor) (ui.View, error) {
 	p, err := d.lookAtDeadline(r.Context(), v, r.URL.Query())
-	if operate.Refused(err) {
-		p.Refused = true
-		return p, nil
+	if p.Refused = operate.Refused(err); p.Refused {
+		err = nil
 	}
-	return p, err
+	return p.draw, err
 }
 
 // lookAtDeadline finds the message that a query or a form names.
@@ -67,12 +58,12 @@ func (d *Dashboard) lookAtDeadline(ctx context.Context, v ui.Visitor, q url.Valu
 	if err != nil {
 		return p, operate.ErrMessageGone
 	}
-	m, err := d.Operations.Look(ctx, v.Actor(), ui.Named(q), operate.Seq(n), peekBody)
+	m, err := d.Operations.Look(ctx, v.Actor, ui.Named(q), operate.Seq(n), peekBody)
 	if p.QueueID = m.QueueID; err == nil && q.Has("queue") && q.Get("queue") != strconv.FormatUint(m.QueueID, 10) {
 		err = operate.ErrMessageGone // the number is another message's
 	}
 	if err == nil {
-		p.Message, p.Changes = viewMessage(&m, 0), d.Operations.May(v.Actor(), messages.ChangeDeadline.Name, ui.Named(q))
+		p.Message, p.Changes = viewMessage(&m, 0), d.Operations.May(v.Actor, messages.ChangeDeadline.Name, ui.Named(q))
 	}
 	return p, err
 }
@@ -86,15 +77,15 @@ func (d *Dashboard) changeDeadline(w http.ResponseWriter, r *http.Request, v ui.
 		err = operate.ErrMessageGone
 	}
 	if err == nil {
-		p.Change, err = wantedChange(f, p.Message.DeadlineMillis)
+		p.Change, err = p.wanted(f)
 	}
 	if err == nil && f.Get("confirmed") != "1" {
-		d.Show(w, r, http.StatusOK, v, "/deadline-plan", p)
+		d.Show(w, r, http.StatusOK, v, "/deadline-plan", p.draw)
 		return
 	}
 	var done messages.DeadlineChanged
 	if err == nil {
-		done, err = messages.ChangeDeadline.Do(r.Context(), d.Operations.Access, v.Actor(), p.request())
+		done, err = messages.ChangeDeadline.Do(r.Context(), d.Operations.Access, v.Actor, p.Change)
 	}
 	if err != nil {
 		d.Refuse(w, r, err)
@@ -103,20 +94,13 @@ func (d *Dashboard) changeDeadline(w http.ResponseWriter, r *http.Request, v ui.
 	http.Redirect(w, r, ui.With("/queue", url.Values{"vhost": {p.VHost}, "name": {p.Queue}}, "changed", done.Outcome), http.StatusSeeOther)
 }
 
-// request is the change as the operation takes it.
-func (p *deadlinePlan) request() messages.DeadlineChange {
-	c := &p.Change
-	return messages.DeadlineChange{
-		VHost: p.VHost, Queue: p.Queue, Seq: p.Message.Seq, At: c.To, Cancel: !c.Fire && c.To == 0, Fire: c.Fire, Drop: c.Drop, Was: &c.Was, QueueID: p.QueueID,
-	}
-}
-
-// wantedChange reads a form. A confirmed form has the instant that the user saw. An extension counts
+// wanted reads a form. A confirmed form has the instant that the user saw. An extension counts
 // from the deadline that the user saw, or without one from the present deadline.
-func wantedChange(f url.Values, present int64) (c deadlineChange, err error) {
-	c.Was = present
+func (p *deadlinePage) wanted(f url.Values) (c messages.DeadlineChange, err error) {
+	was := p.Message.DeadlineMillis
+	c = messages.DeadlineChange{VHost: p.VHost, Queue: p.Queue, Seq: p.Message.Seq, Was: &was, QueueID: p.QueueID}
 	if text := f.Get("was"); text != "" {
-		if c.Was, err = strconv.ParseInt(text, 10, 64); err != nil {
+		if was, err = strconv.ParseInt(text, 10, 64); err != nil {
 			return c, fmt.Errorf("was: %q is not an instant", text)
 		}
 	}
@@ -129,23 +113,24 @@ func wantedChange(f url.Values, present int64) (c deadlineChange, err error) {
 		if f.Get("do") == "shorten" {
 			by = -by
 		}
-		c.To = max(c.Was+int64(deadline.RoundUp(by)), 1)
+		c.At = max(was+int64(deadline.RoundUp(by)), 1)
 	case "set":
-		if c.To, err = deadline.ParseMillis(f.Get("at")); err != nil {
+		if c.At, err = deadline.ParseMillis(f.Get("at")); err != nil {
 			return c, fmt.Errorf("at: %w", err)
 		}
 	case "to":
-		c.To, err = strconv.ParseInt(f.Get("to"), 10, 64)
+		c.At, err = strconv.ParseInt(f.Get("to"), 10, 64)
 	case "cancel":
 	case "fire":
 		c.Fire, c.Drop = true, f.Get("drop") == "1"
 	default:
 		err = errors.New("choose what to do with the deadline")
 	}
+	c.Cancel = !c.Fire && c.At == 0
 	return c, err
 }
 
-func (p *deadlinePage) Draw(s *ui.Info) ui.Drawing {
+func (p *deadlinePage) draw(s *ui.Info) ui.Drawing {
 	top := g.Group{ui.QueueCrumbs(p.VHost, p.Queue), h.H1(g.Text("A message's deadline"))}
 	switch {
 	case p.Refused:
@@ -157,12 +142,14 @@ func (p *deadlinePage) Draw(s *ui.Info) ui.Drawing {
 	at := time.UnixMilli(max(p.Message.DeadlineMillis, p.Now)).UTC().Format("2006-01-02T15:04:05")
 	return ui.Drawing{Top: append(top, p.message(),
 		g.If(p.Message.DeadlineMillis != 0, ui.Card("shift", "More time, or less", nil, p.form(s, was,
-			ui.NewForm(nil, "by", "10m").Field("By", "by", "", h.Required(), g.Attr("size", "8")), choiceOf("extend", "Extend…"), choiceOf("shorten", "Shorten…"), choiceOf("cancel", "No deadline…")))),
+			ui.NewForm(nil, "by", "10m").Field("By", "by", "", h.Required(), g.Attr("size", "8")),
+			ui.Button("Extend…", h.Name("do"), h.Value("extend")), ui.Button("Shorten…", h.Name("do"), h.Value("shorten")), ui.Button("No deadline…", h.Name("do"), h.Value("cancel"))))),
 		ui.Card("set", "Another deadline", nil, p.form(s, was,
-			ui.NewForm(nil, "at", at).Field("At (UTC)", "at", "", h.Type("datetime-local"), h.Step("1"), h.Required()), choiceOf("set", "Set…"))),
+			ui.NewForm(nil, "at", at).Field("At (UTC)", "at", "", h.Type("datetime-local"), h.Step("1"), h.Required()),
+			ui.Button("Set…", h.Name("do"), h.Value("set")))),
 		ui.Card("fire", "Now", nil, p.form(s, was,
 			ui.NewForm(nil).Check("Drop it, even if its queue dead-letters", "drop"),
-			choiceOf("fire", "Expire it now…"))))}
+			ui.Button("Expire it now…", h.Name("do"), h.Value("fire")))))}
 }
 
 func (p *deadlinePage) message() g.Node {
@@ -182,9 +169,7 @@ func (p *deadlinePage) form(s *ui.Info, children ...g.Node) g.Node {
 		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.Hidden("seq", strconv.FormatUint(uint64(p.Message.Seq), 10)), ui.Hidden("queue", strconv.FormatUint(p.QueueID, 10)), g.Group(children))
 }
 
-func choiceOf(do, text string) g.Node { return h.Button(h.Name("do"), h.Value(do), g.Text(text)) }
-
-func (p *deadlinePlan) Draw(s *ui.Info) ui.Drawing {
+func (p *deadlinePlan) draw(s *ui.Info) ui.Drawing {
 	title, do := p.title()
 	return ui.Drawing{Live: g.Group{
 		ui.QueueCrumbs(p.VHost, p.Queue),
@@ -209,12 +194,12 @@ func (p *deadlinePlan) title() (question, do string) {
 		return "Drop this message now?", "Drop it"
 	case c.Fire:
 		return "Expire this message now?", "Expire it now"
-	case c.To == 0:
+	case c.Cancel:
 		return "Remove the deadline of this message?", "Remove the deadline"
-	case c.To <= p.Now:
+	case c.At <= p.Now:
 		return "This deadline has passed: the message expires at once. Continue?", "Expire it now"
 	}
-	return "Give this message the deadline " + ui.UTC(c.To) + "?", "Change the deadline"
+	return "Give this message the deadline " + ui.UTC(c.At) + "?", "Change the deadline"
 }
 
 // fields are the hidden fields of the change: what the user saw is what is done.
@@ -224,8 +209,8 @@ func (p *deadlinePlan) fields() g.Node {
 		return g.Group{ui.Hidden("do", "fire"), ui.Hidden("drop", "1")}
 	case p.Change.Fire:
 		return ui.Hidden("do", "fire")
-	case p.Change.To == 0:
+	case p.Change.Cancel:
 		return ui.Hidden("do", "cancel")
 	}
-	return g.Group{ui.Hidden("do", "to"), ui.Hidden("to", strconv.FormatInt(p.Change.To, 10))}
+	return g.Group{ui.Hidden("do", "to"), ui.Hidden("to", strconv.FormatInt(p.Change.At, 10))}
 }

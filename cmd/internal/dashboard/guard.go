@@ -7,6 +7,9 @@ import (
 	"net/url"
 	"strings"
 
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
 	"curfew/cmd/internal/dashboard/internal/letters"
 	"curfew/cmd/internal/dashboard/internal/topology"
 	"curfew/cmd/internal/dashboard/internal/ui"
@@ -22,13 +25,13 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // secured sets the headers of every answer.
 func secured(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Security-Policy", policy)
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cross-Origin-Opener-Policy", "same-origin")
-		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		h.Set("Cache-Control", "no-store")
+		header := w.Header()
+		header.Set("Content-Security-Policy", policy)
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Cache-Control", "no-store")
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody(r.URL.Path))
 		next.ServeHTTP(w, r)
 	})
@@ -61,7 +64,11 @@ func (d *Dashboard) known(next ui.Handler) http.Handler {
 		case v.Basic:
 			http.Error(w, err.Error(), http.StatusUnauthorized)
 		case r.Method == http.MethodPost:
-			d.Show(w, r, http.StatusUnauthorized, ui.Visitor{}, "/failed", sessionOver{})
+			// The form can be sent again: its token is the user's.
+			d.Show(w, r, http.StatusUnauthorized, ui.Visitor{}, "/failed", alert("Log in again", g.Group{
+				g.Text("Your session has ended, and nothing was done. "), h.A(h.Href("/login"), h.Target("_blank"), g.Text("Log in again in another tab")),
+				g.Text(", then reload this page: your form is sent again as it was."),
+			}))
 		case strings.HasPrefix(r.URL.Path, "/live"):
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = w.Write([]byte(over)) // it fails only if the client is gone

@@ -9,6 +9,9 @@ import (
 
 // layout is the document around a page's parts.
 func (d *Dashboard) layout(s *ui.Info, p ui.Drawing) g.Node {
+	menu := g.Map(d.entries(&s.User), func(e entry) g.Node {
+		return h.A(ui.Href(e.path), g.If(s.Tab == e.path, h.Aria("current", "page")), g.Text(e.text))
+	})
 	return h.Doctype(h.HTML(h.Lang("en"), g.If(s.Theme != themes[0], h.Data("theme", s.Theme)),
 		h.Head(
 			h.Meta(h.Charset("utf-8")),
@@ -31,7 +34,7 @@ func (d *Dashboard) layout(s *ui.Info, p ui.Drawing) g.Node {
 			h.A(h.Class("skip"), ui.Href("#content"), g.Text("Skip to content")),
 			h.Header(
 				h.A(h.Class("brand"), ui.Href("/"), h.Img(h.Src(d.assets.URLs["icon.svg"]), h.Alt(""), h.Width("24"), h.Height("24")), g.Text("Curfew")),
-				g.If(s.User.Name != "", g.Group{d.menu(s), who(s)}),
+				g.If(s.User.Name != "", g.Group{h.Nav(h.Aria("label", "Pages"), ui.Spaced(menu...)), who(s)}),
 			),
 			h.Main(h.ID("content"), h.TabIndex("-1"),
 				ui.Done(s.Said), p.Top,
@@ -67,13 +70,6 @@ func (d *Dashboard) entries(u *ui.User) (list []entry) {
 		}
 	}
 	return list
-}
-
-// menu is the links to the pages.
-func (d *Dashboard) menu(s *ui.Info) g.Node {
-	return h.Nav(h.Aria("label", "Pages"), ui.Spaced(g.Map(d.entries(&s.User), func(e entry) g.Node {
-		return h.A(ui.Href(e.path), g.If(s.Tab == e.path, h.Aria("current", "page")), g.Text(e.text))
-	})...))
 }
 
 // who shows the user's name and the button to log out.

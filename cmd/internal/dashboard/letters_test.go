@@ -17,7 +17,7 @@ import (
 func (s *site) started() []deadletters.Replay {
 	s.Helper()
 	root, _ := s.d.user("root")
-	list, err := operate.ListReplays.Do(s.Context(), s.d.Operations.Access, root.Actor(), operate.None{})
+	list, err := operate.ListReplays.Do(s.Context(), s.d.Operations.Access, root.Actor, operate.None{})
 	require.NoError(s, err)
 	return list
 }
@@ -86,7 +86,7 @@ func TestBadReplaysAreRefused(t *testing.T) {
 func (s *site) begin(user string) deadletters.Replay {
 	s.Helper()
 	u, _ := s.d.user(user)
-	r, err := operate.StartReplay.Do(s.Context(), s.d.Operations.Access, u.Actor(), operate.ReplayRequest{VHost: "/", Queue: "dlq", Options: deadletters.Options{Rate: 0.0001}})
+	r, err := operate.StartReplay.Do(s.Context(), s.d.Operations.Access, u.Actor, operate.ReplayRequest{VHost: "/", Queue: "dlq", Options: deadletters.Options{Rate: 0.0001}})
 	require.NoError(s, err)
 	return r
 }

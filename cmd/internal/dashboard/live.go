@@ -25,10 +25,10 @@ const (
 
 // stream sends the live part of a page as it changes, as server-sent events whose data is
 // the markup in JSON, compressed for browsers: the overview of 1,000 queues is some 160 kB each time. There can be maxStreams; other clients have to try again later.
-func (p *page) stream(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request, v ui.Visitor, p *ui.Page) {
 	select {
-	case p.d.streams <- struct{}{}:
-		defer func() { <-p.d.streams }()
+	case d.streams <- struct{}{}:
+		defer func() { <-d.streams }()
 	default:
 		w.Header().Set("Retry-After", "30")
 		http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
@@ -36,7 +36,7 @@ func (p *page) stream(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // proxies
-	s := stream{page: p, w: w, r: r, control: http.NewResponseController(w)}
+	s := stream{Dashboard: d, page: p, w: w, r: r, control: http.NewResponseController(w)}
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		w.Header().Set("Content-Encoding", "gzip")
 		s.w, _ = gzip.NewWriterLevel(w, gzip.StatelessCompression) // no memory for each viewer, and each write is flushed; the level exists
@@ -50,7 +50,8 @@ func (p *page) stream(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 }
 
 type stream struct {
-	page    *page
+	*Dashboard
+	page    *ui.Page
 	w       io.Writer
 	r       *http.Request
 	control *http.ResponseController
@@ -58,7 +59,7 @@ type stream struct {
 }
 
 func (s *stream) run(v ui.Visitor) {
-	ticks := time.NewTicker(s.page.d.Every)
+	ticks := time.NewTicker(s.Every)
 	defer ticks.Stop()
 	life := time.NewTimer(streamLife)
 	defer life.Stop()
@@ -72,11 +73,11 @@ func (s *stream) run(v ui.Visitor) {
 			return
 		case <-s.r.Context().Done():
 			return
-		case <-s.page.d.ended:
+		case <-s.ended:
 			return
 		}
 		var err error
-		if v, err = s.page.d.visitor(s.r); err != nil {
+		if v, err = s.visitor(s.r); err != nil {
 			s.send(over)
 			return
 		}
@@ -91,9 +92,9 @@ func (s *stream) update(v ui.Visitor) (ok bool) {
 		s.send(over)
 		return false
 	}
-	text, err := markup(content.Draw(s.page.info(s.r, v)).Live)
+	text, err := markup(content(s.info(s.page, s.r, v)).Live)
 	if err != nil {
-		s.page.d.log.Error("render", zap.String("page", s.page.Title), zap.Error(err))
+		s.log.Error("render", zap.String("page", s.page.Title), zap.Error(err))
 		return false
 	}
 	if bytes.Equal(text, s.last) {

@@ -12,13 +12,9 @@ import (
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
 
-func (d *Dashboard) loginPage(w http.ResponseWriter, r *http.Request) {
-	d.Show(w, r, http.StatusOK, ui.Visitor{}, "/login", loginForm{ui.NewForm(nil), ui.Local(r.FormValue("to"))})
-}
-
 func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 	name := r.PostFormValue("name")
-	form := loginForm{ui.NewForm(nil, "name", name), ui.Local(r.PostFormValue("to"))}
+	form := ui.NewForm(nil, "name", name)
 	u, err := d.authenticate(r, name, r.PostFormValue("password"))
 	if err != nil {
 		d.log.Info("login refused", zap.String("user", name), zap.Error(err))
@@ -26,7 +22,7 @@ func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 			form.Wrong("", "This user may not open the dashboard: give it the tag monitoring or administrator.")
 		}
 		form.Wrong("", "The name or the password is wrong.")
-		d.Show(w, r, http.StatusUnauthorized, ui.Visitor{}, "/login", form)
+		d.showLogin(w, r, http.StatusUnauthorized, form)
 		return
 	}
 	if err := d.sessions.Begin(w, r, u.Name, u.Stamp); err != nil {
@@ -34,7 +30,7 @@ func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the session could not be opened; see the log", http.StatusInternalServerError)
 		return
 	}
-	http.Redirect(w, r, form.To, http.StatusSeeOther)
+	http.Redirect(w, r, ui.Local(r.PostFormValue("to")), http.StatusSeeOther)
 }
 
 // logout needs no token: other sites cannot send the cookie, and could do no harm with it.
@@ -44,21 +40,17 @@ func (d *Dashboard) logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 
-// loginForm is the content of the login page.
-type loginForm struct {
-	*ui.Form
-	To string
-}
-
-func (f loginForm) Draw(*ui.Info) ui.Drawing {
-	return ui.Drawing{Live: h.Form(h.Class("login card sheet"), h.Method("post"), h.Action("/login"),
+// showLogin answers with the login page, which leads to the page that the request names.
+func (d *Dashboard) showLogin(w http.ResponseWriter, r *http.Request, status int, f *ui.Form) {
+	form := h.Form(h.Class("login card sheet"), h.Method("post"), h.Action("/login"),
 		h.H1(g.Text("Log in")),
 		f.Problem(),
-		ui.Hidden("to", f.To),
+		ui.Hidden("to", ui.Local(r.FormValue("to"))),
 		f.Field("User", "name", "", h.AutoComplete("username"), h.Required(), h.AutoFocus()),
 		f.Password("Password", "password", "current-password", ""),
-		ui.Primary("Log in"),
+		ui.Button("Log in", h.Class("primary")),
 		h.P(h.Class("faint"), g.Text("A user of the broker with the tag "), ui.Code("monitoring"), g.Text(" or "), ui.Code("administrator"),
 			g.Text(". Make one with "), ui.Code("curfew user add"), g.Text(".")),
-	)}
+	)
+	d.Show(w, r, status, ui.Visitor{}, "/login", func(*ui.Info) ui.Drawing { return ui.Drawing{Live: form} })
 }

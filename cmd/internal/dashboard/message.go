@@ -25,7 +25,7 @@ func (m messageView) draw(now int64) g.Node {
 				g.If(!m.Persistent, ui.Class("tag faint", g.Text("transient"))))),
 			ui.Class("when", m.due(now), g.If(m.Change != "", g.Group{g.Text(" "), ui.Link(m.Change, g.Text("Change…"))})),
 			ui.Class("size", g.Text(ui.Bytes(int64(m.BodyBytes)))))),
-		g.If(len(properties)+len(headers) > 0, ui.Details("Properties and headers", ui.Pairs(properties), ui.Pairs(headers))),
+		g.If(len(properties)+len(headers) > 0, h.Details(h.Summary(g.Text("Properties and headers")), h.Dl(ui.Pairs(properties), ui.Pairs(headers)))),
 		m.body("Body of message "+strconv.Itoa(m.Place)))
 }
 

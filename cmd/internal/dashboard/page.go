@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"strings"
 
 	"go.uber.org/zap"
 	g "maragu.dev/gomponents"
@@ -18,14 +17,8 @@ import (
 	"curfew/monitor/incident"
 )
 
-// page is one page of a dashboard.
-type page struct {
-	ui.Page
-	d *Dashboard
-}
-
 // makePages returns all pages, by path.
-func (d *Dashboard) makePages() map[string]*page {
+func (d *Dashboard) makePages() map[string]ui.Page {
 	pages := map[string]ui.Page{
 		"/audit":  {Title: "Audit", Tab: "/audit", Build: d.audit},
 		"/login":  {Title: "Log in"},
@@ -38,26 +31,12 @@ func (d *Dashboard) makePages() map[string]*page {
 		pages["/deadline-plan"] = ui.Page{Title: "Deadline", Tab: "/queues"}
 	}
 	if d.RabbitMQ != nil {
-		pages["/rabbitmq"] = ui.Page{Title: "RabbitMQ", Tab: "/rabbitmq", Live: true, Build: rabbitmqPages{d}.build}
+		pages["/rabbitmq"] = ui.Page{Title: "RabbitMQ", Tab: "/rabbitmq", Live: true, Build: d.rabbitmq}
 	}
 	for _, group := range d.groups {
 		maps.Copy(pages, group.Pages)
 	}
-	made := make(map[string]*page)
-	for path, p := range pages {
-		made[path] = &page{p, d}
-	}
-	return made
-}
-
-// serve answers with the page.
-func (p *page) serve(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	content, err := p.Build(r, v)
-	if err != nil {
-		p.d.Refuse(w, r, err)
-		return
-	}
-	p.write(w, r, http.StatusOK, v, content)
+	return pages
 }
 
 // Refuse answers with a page about the error.
@@ -67,13 +46,13 @@ func (d *Dashboard) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	away, isAway := errors.AsType[*operate.Unavailable](err)
 	switch {
 	case isMissing:
-		d.Fail(w, r, http.StatusNotFound, sentence(missing)+" Reload the page.")
+		d.Fail(w, r, http.StatusNotFound, ui.Sentence(missing.Error())+". Reload the page.")
 	case isAway:
-		d.Fail(w, r, http.StatusServiceUnavailable, sentence(away))
+		d.Fail(w, r, http.StatusServiceUnavailable, ui.Sentence(away.Error())+".")
 	case errors.Is(err, incident.ErrNotSaved):
-		d.Fail(w, r, http.StatusInternalServerError, sentence(err))
+		d.Fail(w, r, http.StatusInternalServerError, ui.Sentence(err.Error())+".")
 	case isRole:
-		d.Fail(w, r, http.StatusForbidden, sentence(role))
+		d.Fail(w, r, http.StatusForbidden, ui.Sentence(role.Error())+".")
 	case operate.Refused(err):
 		d.Fail(w, r, http.StatusForbidden, "This user lacks the permission to do that with the queue. Ask for it, or log in as another user.")
 	case operate.Gone(err):
@@ -98,26 +77,6 @@ func gone(r *http.Request) string {
 	return what + " no longer exists, or it has changed. Reload the page."
 }
 
-// sentence is the text of an error with a capital letter and a full stop.
-func sentence(err error) string {
-	text := err.Error()
-	return strings.ToUpper(text[:1]) + text[1:] + "."
-}
-
-// write answers with the whole page.
-func (p *page) write(w http.ResponseWriter, r *http.Request, status int, v ui.Visitor, content ui.View) {
-	s := p.info(r, v)
-	text, err := markup(p.d.layout(s, content.Draw(s)))
-	if err != nil {
-		p.d.log.Error("render", zap.String("page", p.Title), zap.Error(err))
-		http.Error(w, "the page could not be made; see the log", http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = w.Write(text) // it fails only if the client is gone
-}
-
 // said are the results of changes that lead to a list, by the name in the list's URL.
 var said = map[string]string{
 	"acknowledged": "Acknowledged: nobody is told of it again until it is over.", "unacknowledged": "Acknowledgement ended: it is told again.",
@@ -125,10 +84,9 @@ var said = map[string]string{
 	"queue_deleted": "Queue deleted.", "connection_closed": "Connection closed.", "filter_saved": "Filter saved.", "filter_deleted": "Filter deleted.",
 }
 
-func (p *page) info(r *http.Request, v ui.Visitor) *ui.Info {
+func (d *Dashboard) info(p *ui.Page, r *http.Request, v ui.Visitor) *ui.Info {
 	s := &ui.Info{
-		Title: p.Title, Tab: p.Tab, Instance: p.d.Instance, Version: p.d.Version,
-		User: v.User, Token: v.Token, Basic: v.Basic, Here: r.URL.RequestURI(), Theme: themeOf(r), Said: said[r.URL.Query().Get("said")],
+		Title: p.Title, Tab: p.Tab, Instance: d.Instance, Version: d.Version, Visitor: v, Here: r.URL.RequestURI(), Theme: themeOf(r), Said: said[r.URL.Query().Get("said")],
 	}
 	if p.Live {
 		s.Live = "/live" + r.URL.RequestURI()
@@ -153,38 +111,30 @@ func (d *Dashboard) Fail(w http.ResponseWriter, r *http.Request, status int, tex
 		v = ui.Visitor{}
 	}
 	above := d.pages["/"]
-	if asked := d.pages[r.URL.Path]; asked != nil && d.pages[asked.Tab] != nil {
-		above = d.pages[asked.Tab]
+	if tab, is := d.pages[d.pages[r.URL.Path].Tab]; is {
+		above = tab
 	}
-	d.Show(w, r, status, v, "/failed", failure{status, text, above})
+	heading := map[int]string{http.StatusNotFound: "Not here", http.StatusForbidden: "Not allowed"}[status]
+	d.Show(w, r, status, v, "/failed", alert(cmp.Or(heading, "Something went wrong"), ui.Name(text), h.P(ui.Link(above.Tab, g.Text("Back to: "+above.Title)))))
+}
+
+// alert is a page that says why something was not done.
+func alert(heading string, why g.Node, more ...g.Node) ui.View {
+	card := h.Section(h.Class("card empty"), h.Role("alert"), h.H1(g.Text(heading)), h.P(why), g.Group(more))
+	return func(*ui.Info) ui.Drawing { return ui.Drawing{Live: card} }
 }
 
 // Show answers with the page at path, which shows content.
 func (d *Dashboard) Show(w http.ResponseWriter, r *http.Request, status int, v ui.Visitor, path string, content ui.View) {
-	d.pages[path].write(w, r, status, v, content)
-}
-
-// sessionOver answers a form from a user who is no longer logged in. The form can be sent again: its token is the user's.
-type sessionOver struct{}
-
-func (sessionOver) Draw(*ui.Info) ui.Drawing {
-	return ui.Drawing{Live: h.Section(h.Class("card empty"), h.Role("alert"),
-		h.H1(g.Text("Log in again")),
-		h.P(g.Text("Your session has ended, and nothing was done. "), h.A(h.Href("/login"), h.Target("_blank"), g.Text("Log in again in another tab")),
-			g.Text(", then reload this page: your form is sent again as it was.")))}
-}
-
-// failure is the content of the page about an error.
-type failure struct {
-	status int // HTTP
-	text   string
-	above  *page // the one above what was asked for
-}
-
-func (f failure) Draw(*ui.Info) ui.Drawing {
-	heading := map[int]string{http.StatusNotFound: "Not here", http.StatusForbidden: "Not allowed"}[f.status]
-	return ui.Drawing{Live: h.Section(h.Class("card empty"), h.Role("alert"),
-		h.H1(g.Text(cmp.Or(heading, "Something went wrong"))),
-		h.P(ui.Name(f.text)),
-		h.P(ui.Link(f.above.Tab, g.Text("Back to: "+f.above.Title))))}
+	page := d.pages[path]
+	s := d.info(&page, r, v)
+	text, err := markup(d.layout(s, content(s)))
+	if err != nil {
+		d.log.Error("render", zap.String("page", page.Title), zap.Error(err))
+		http.Error(w, "the page could not be made; see the log", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // it fails only if the client is gone
 }

@@ -45,7 +45,7 @@ func (d *Dashboard) find(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		}
 	}
 	if d.Operations != nil && text != "" {
-		for _, f := range findNames(d.Operations.Access, v.Actor(), text, maxHits) {
+		for _, f := range findNames(d.Operations.Access, v.Actor, text, maxHits) {
 			one := hit{Name: ui.Visible(f.Name), What: "queue", In: ui.Visible(f.VHost), URL: ui.QueueURL(f.VHost, f.Name)}
 			if f.exchange {
 				one.What, one.URL = "exchange", ui.At("/exchange", "vhost", f.VHost, "name", f.Name)

@@ -46,15 +46,13 @@ type queuePage struct {
 
 // peek is part of a queue's messages.
 type peek struct {
-	FromTail      bool
-	Bodies        bool
-	Offset        int
-	Messages      []messageView
-	Refused       bool // the user may not read the queue
-	Before, After string
-	Start         string // URL of the first page from this end
-	Head, Tail    string // URLs of the ends; "": this is the end
-	Toggle        string // URL with bodies, or without them
+	FromTail bool
+	Bodies   bool
+	Offset   int
+	Messages []messageView
+	More     bool // there are more after these
+	Refused  bool // the user may not read the queue
+	asked    url.Values
 }
 
 // messageView is a message as the pages show it.
@@ -70,7 +68,7 @@ type messageView struct {
 
 func (d *Dashboard) queue(r *http.Request, v ui.Visitor) (ui.View, error) {
 	q := r.URL.Query()
-	detail, err := d.Operations.Queue(r.Context(), v.Actor(), ui.Named(q))
+	detail, err := d.Operations.Queue(r.Context(), v.Actor, ui.Named(q))
 	if err != nil {
 		return nil, err
 	}
@@ -79,25 +77,36 @@ func (d *Dashboard) queue(r *http.Request, v ui.Visitor) (ui.View, error) {
 	seen := d.Incidents.View()
 	p.Wrong, p.Losses = seen.Queues[incident.QueueName{VHost: detail.VHost, Name: detail.Name}], detail.LossesIn(seen.Hour)
 	p.History = overview.NewTrends(d.History, "/queue", q, detail.VHost, detail.Name)
-	p.Operations, p.Actor, p.Changed = d.Operations, v.Actor(), changed[q.Get("changed")]
+	p.Operations, p.Actor, p.Changed = d.Operations, v.Actor, changed[q.Get("changed")]
 	if n, err := strconv.Atoi(q.Get("purged")); err == nil {
 		p.Changed = ui.Plural(n, "message") + " deleted."
 	}
-	if p.Holders, err = operate.Holders(d.Operations.Access, v.Actor(), operate.QueueName{VHost: detail.VHost, Name: detail.Name}); err != nil {
+	if p.Holders, err = operate.Holders(d.Operations.Access, v.Actor, ui.Named(q)); err != nil {
 		return nil, err
 	}
-	if v.Live { // the messages stay as they were when the page was opened
-		return p, nil
+	if !v.Live { // the messages stay as they were when the page was opened
+		if p.Bindings, err = topology.BindingsTo(r.Context(), d.Operations, v.Actor, ui.Named(q)); err != nil {
+			return nil, err
+		}
+		err = p.Peek.look(r.Context(), d.Operations, v.Actor, q)
 	}
-	if p.Bindings, err = topology.BindingsTo(r.Context(), d.Operations, v.Actor(), operate.QueueName{VHost: detail.VHost, Name: detail.Name}); err != nil {
-		return nil, err
-	}
-	return p, p.Peek.look(r.Context(), d.Operations, v.Actor(), q)
+	return func(s *ui.Info) ui.Drawing {
+		return ui.Drawing{
+			Top: g.Group{
+				ui.Crumbs("/queues", "Queues", p.VHost), h.H1(ui.Name(p.Name)), p.summary(),
+				topology.QueueMenu(p.Operations, p.Actor, p.VHost, p.Name),
+				ui.Done(p.Changed),
+			},
+			Live:   g.Group{p.figures(), p.warning(), p.holders(), p.History.Draw()},
+			Bottom: g.Group{p.Peek.draw(s, p.Now), p.bindings(), p.settings()},
+			Charts: p.History != nil,
+		}
+	}, err
 }
 
 // look gathers the messages that a query names by queue, end and offset.
 func (p *peek) look(ctx context.Context, o *operate.Operations, by operate.Actor, q url.Values) error {
-	p.FromTail, p.Bodies = q.Get("from") == "tail", q.Get("bodies") == "1"
+	p.asked, p.FromTail, p.Bodies = q, q.Get("from") == "tail", q.Get("bodies") == "1"
 	p.Offset, _ = strconv.Atoi(q.Get("offset"))
 	p.Offset = min(max(p.Offset, 0), maxOffset)
 	want := operate.PeekRequest{Queue: ui.Named(q), FromTail: p.FromTail, Offset: p.Offset, Count: peekRows + 1}
@@ -112,7 +121,7 @@ func (p *peek) look(ctx context.Context, o *operate.Operations, by operate.Actor
 	if err != nil {
 		return err
 	}
-	p.links(q, len(list) > peekRows)
+	p.More = len(list) > peekRows
 	mayChange := o.May(by, messages.ChangeDeadline.Name, ui.Named(q))
 	for i := range list[:min(len(list), peekRows)] {
 		m := viewMessage(&list[i], p.Offset+i+1)
@@ -124,46 +133,10 @@ func (p *peek) look(ctx context.Context, o *operate.Operations, by operate.Actor
 	return nil
 }
 
-func (p *peek) links(q url.Values, more bool) {
-	p.Start = ui.With("/queue", q, "offset", "")
-	if p.FromTail {
-		p.Head = ui.With("/queue", q, "from", "", "offset", "")
-	} else {
-		p.Tail = ui.With("/queue", q, "from", "tail", "offset", "")
-	}
-	p.Toggle = ui.With("/queue", q, "bodies", "1")
-	if p.Bodies {
-		p.Toggle = ui.With("/queue", q, "bodies", "")
-	}
-	if p.Offset > 0 {
-		before := ""
-		if p.Offset > peekRows {
-			before = strconv.Itoa(p.Offset - peekRows)
-		}
-		p.Before = ui.With("/queue", q, "offset", before)
-	}
-	if more {
-		p.After = ui.With("/queue", q, "offset", strconv.Itoa(p.Offset+peekRows))
-	}
-}
-
 func viewMessage(m *operate.Message, place int) messageView {
 	view := messageView{Message: *m, Place: place, Cut: len(m.Browsed.Message.Body) < m.BodyBytes}
 	view.Text, view.Hex = ui.Body(m.Browsed.Message.Body, view.Cut)
 	return view
-}
-
-func (p *queuePage) Draw(s *ui.Info) ui.Drawing {
-	return ui.Drawing{
-		Top: g.Group{
-			ui.Crumbs("/queues", "Queues", p.VHost), h.H1(ui.Name(p.Name)), p.summary(),
-			topology.QueueMenu(p.Operations, p.Actor, p.VHost, p.Name),
-			ui.Done(p.Changed),
-		},
-		Live:   g.Group{p.figures(), p.warning(), p.holders(), p.History.Draw()},
-		Bottom: g.Group{p.Peek.draw(s, p.Now), p.bindings(), p.settings()},
-		Charts: p.History != nil,
-	}
 }
 
 // summary shows how long messages live here, and where they go when they die.
@@ -224,7 +197,7 @@ func (p *queuePage) holders() g.Node {
 		}
 		return ui.Card("holders", "Who holds it", nil, ui.Empty(g.Text("No consumers, and no client holds a message."), left))
 	}
-	return ui.Card("holders", "Who holds it", nil, topology.Table(p.Holders, p.Now, false))
+	return ui.Card("holders", "Who holds it", nil, topology.Table(p.Holders, p.Now, false, nil))
 }
 
 func (p *queuePage) bindings() g.Node {
@@ -257,12 +230,15 @@ func (p *queuePage) incident() g.Node {
 }
 
 func (p *peek) draw(s *ui.Info, now int64) g.Node {
-	ends := []ui.Choice{{Name: "Head", URL: p.Head}, {Name: "Tail", URL: p.Tail}}
-	toggle := "Show bodies"
-	if p.Bodies {
-		toggle = "Hide bodies"
+	head, tail := ui.Choice{Name: "Head"}, ui.Choice{Name: "Tail", URL: ui.With("/queue", p.asked, "from", "tail", "offset", "")}
+	if p.FromTail {
+		head.URL, tail.URL = ui.With("/queue", p.asked, "from", "", "offset", ""), ""
 	}
-	return ui.Card("peek", "Messages", ui.Choices("View", ends, ui.Link(p.Toggle, g.Text(toggle))), p.list(s, now))
+	toggle := ui.Link(ui.With("/queue", p.asked, "bodies", "1"), g.Text("Show bodies"))
+	if p.Bodies {
+		toggle = ui.Link(ui.With("/queue", p.asked, "bodies", ""), g.Text("Hide bodies"))
+	}
+	return ui.Card("peek", "Messages", ui.Choices("View", []ui.Choice{head, tail}, toggle), p.list(s, now))
 }
 
 func (p *peek) list(s *ui.Info, now int64) g.Node {
@@ -270,14 +246,23 @@ func (p *peek) list(s *ui.Info, now int64) g.Node {
 	case p.Refused:
 		return ui.Empty(g.Text(ui.MayNotRead))
 	case len(p.Messages) == 0 && p.Offset > 0:
-		return ui.Empty(g.Text("There are no more messages. "), ui.Link(p.Start, g.Text("Back to the beginning")), g.Text("."))
+		return ui.Empty(g.Text("There are no more messages. "), ui.Link(ui.With("/queue", p.asked, "offset", ""), g.Text("Back to the beginning")), g.Text("."))
 	case len(p.Messages) == 0:
 		return ui.Empty(g.Text("The queue is empty."))
+	}
+	before, after := "", ""
+	if p.Offset > peekRows {
+		before = ui.With("/queue", p.asked, "offset", strconv.Itoa(p.Offset-peekRows))
+	} else if p.Offset > 0 {
+		before = ui.With("/queue", p.asked, "offset", "")
+	}
+	if p.More {
+		after = ui.With("/queue", p.asked, "offset", strconv.Itoa(p.Offset+peekRows))
 	}
 	return g.Group{
 		h.P(h.Class("faint"), g.Text("This page changes nothing: it does not mark messages as redelivered, nor change their order. As of "+ui.UTC(now)+".")),
 		h.Ol(h.Class("messages"), g.Map(p.Messages, func(m messageView) g.Node { return m.draw(now) })),
-		h.P(h.Class("pager"), ui.Spaced(ui.Follow("prev", p.Before, "← Before"), ui.Follow("next", p.After, "After →"), ui.Link(s.Here, g.Text("Reload")))),
+		h.P(h.Class("pager"), ui.Spaced(ui.Follow("prev", before, "← Before"), ui.Follow("next", after, "After →"), ui.Link(s.Here, g.Text("Reload")))),
 	}
 }
 
@@ -292,8 +277,8 @@ func (p *queuePage) settings() g.Node {
 		ui.Fact("Policy", ui.NameOr(p.Policy, ui.Faint("none"))),
 		ui.Fact("Operator policy", ui.NameOr(p.OperatorPolicy, ui.Faint("none"))),
 		g.If(p.ActiveConsumer != "", ui.Fact("Single active consumer", ui.Name(p.ActiveConsumer))),
-		g.Map(ui.Settings(p.Args), func(a ui.Pair) g.Node { return ui.PairRow(a, g.Text(" "), ui.Faint("argument")) }),
-		g.Map(ui.Settings(p.Effective), func(a ui.Pair) g.Node { return ui.PairRow(a, g.Text(" "), ui.Faint("by policy")) })))
+		ui.Pairs(ui.Settings(p.Args), g.Text(" "), ui.Faint("argument")),
+		ui.Pairs(ui.Settings(p.Effective), g.Text(" "), ui.Faint("by policy"))))
 }
 
 // purposeBy says who says what the queue is for.

@@ -23,17 +23,14 @@ const sparkMinutes = 60
 
 // queuesPage is what the page of queues shows.
 type queuesPage struct {
-	Form          *ui.Form // the search
-	Filter, VHost string
-	Purpose       string
-	Sort          string
-	Descending    bool
-	VHosts        []string
-	Rows          []queueRow
-	All           int
-	Cut           ui.Cut
-	Columns       []column
-	MayChange     bool // something in some virtual host
+	Form       *ui.Form // the search
+	Sort       string
+	Descending bool
+	VHosts     []string
+	Rows       []queueRow
+	All        int
+	Cut        ui.Cut
+	asked      url.Values
 }
 
 // queueRow is a queue with its forecast.
@@ -63,9 +60,8 @@ func deadLettersTo(q *operate.Queue) g.Node {
 
 // column is a column to sort by.
 type column struct {
-	Name, Key, URL string
-	Sorted         string // ascending, descending or ""
-	Number         bool
+	Name, Key string
+	Number    bool
 }
 
 // orders compares queues by column, or by risk. Queues that are equal are sorted by name.
@@ -87,26 +83,23 @@ var orders = map[string]func(a, b queueRow) int{
 
 func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 	v := r.URL.Query()
-	l := &queuesPage{Form: ui.NewForm(v), Filter: v.Get("q"), VHost: v.Get("vhost"), Purpose: v.Get("purpose"), Sort: v.Get("sort"), Descending: v.Get("desc") == "1",
-		MayChange: operate.MayChange(d.Operations.Access, by.Actor(), "")}
+	l := &queuesPage{Form: ui.NewForm(v), asked: v, Sort: v.Get("sort"), Descending: v.Get("desc") == "1"}
 	if orders[l.Sort] == nil {
 		l.Sort = "risk"
 	}
 	if !v.Has("desc") || v.Has("of") && v.Get("of") != l.Sort {
 		l.Descending = slices.ContainsFunc(sortable, func(c column) bool { return c.Key == l.Sort && c.Number })
 	}
-	all, err := d.Operations.ListQueues(r.Context(), by.Actor())
+	all, err := d.Operations.ListQueues(r.Context(), by.Actor)
 	if err != nil {
 		return nil, err
 	}
-	l.gather(all)
-	l.foresee(d.Incidents.View())
-	l.order()
+	l.gather(all, d.Incidents.View())
+	slices.SortFunc(l.Rows, l.compare)
 	l.Rows, l.Cut = ui.CutOf(l.Rows, "/queues", v, "page")
-	l.columns(v)
 	rates := d.Operations.Rates
 	rates.Refresh()
-	holders, err := operate.Holders(d.Operations.Access, by.Actor(), operate.QueueName{VHost: l.VHost})
+	holders, err := operate.Holders(d.Operations.Access, by.Actor, operate.QueueName{VHost: v.Get("vhost")})
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +116,11 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 			q.Depths = d.History.Depths(q.VHost, q.Name, sparkMinutes)
 		}
 	}
-	return l, nil
+	return func(*ui.Info) ui.Drawing {
+		menu := ui.Menu("Actions", ui.Action("/queue/new", "New queue…"), ui.Action("/publish", "Publish…"))
+		mayChange := operate.MayChange(d.Operations.Access, by.Actor, "") // something in some virtual host
+		return ui.Drawing{Top: g.Group{h.H1(g.Text("Queues")), g.If(mayChange, menu), l.form()}, Live: h.Section(h.Class("card"), l.list())}
+	}, nil
 }
 
 // forecast is that of a queue; nil: no deadlines wait there. It must not be changed.
@@ -137,45 +134,34 @@ func (d *Dashboard) forecast(vhost, queue string) *deadline.Forecast {
 	return nil
 }
 
-// gather takes the matching queues.
-func (l *queuesPage) gather(all []*operate.Queue) {
+// gather takes the matching queues, with their forecasts and what is wrong already.
+func (l *queuesPage) gather(all []*operate.Queue, seen *incident.View) {
 	l.All = len(all)
-	filter, vhosts := strings.ToLower(l.Filter), map[string]bool{}
+	filter, vhost, purpose, vhosts := strings.ToLower(l.Form.Get("q")), l.Form.Get("vhost"), l.Form.Get("purpose"), map[string]bool{}
+	forecasts, none := incident.ByQueue(seen.Forecasts), &deadline.Forecast{}
 	for _, q := range all {
 		vhosts[q.VHost] = true
-		if strings.Contains(strings.ToLower(q.Name), filter) && (l.VHost == "" || l.VHost == q.VHost) && (l.Purpose == "" || l.Purpose == q.Purpose.String()) {
-			l.Rows = append(l.Rows, queueRow{Queue: q})
+		if strings.Contains(strings.ToLower(q.Name), filter) && (vhost == "" || vhost == q.VHost) && (purpose == "" || purpose == q.Purpose.String()) {
+			name := incident.QueueName{VHost: q.VHost, Name: q.Name}
+			l.Rows = append(l.Rows, queueRow{Queue: q, Losses: q.LossesIn(seen.Hour), Forecast: cmp.Or(forecasts[name], none), Wrong: seen.Queues[name]})
 		}
 	}
 	l.VHosts = slices.Sorted(maps.Keys(vhosts))
 }
 
-// foresee adds the forecasts, and what is wrong already.
-func (l *queuesPage) foresee(seen *incident.View) {
-	of, none := incident.ByQueue(seen.Forecasts), &deadline.Forecast{}
-	for i := range l.Rows {
-		q := &l.Rows[i]
-		name := incident.QueueName{VHost: q.VHost, Name: q.Name}
-		q.Forecast, q.Wrong = cmp.Or(of[name], none), seen.Queues[name]
-		q.Losses = q.LossesIn(seen.Hour)
+// compare is the order that the user chose.
+func (l *queuesPage) compare(a, b queueRow) int {
+	by, names := orders[l.Sort](a, b), 0
+	if by == 0 {
+		names = cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.VHost, b.VHost))
 	}
-}
-
-// order sorts the rows as the user chose.
-func (l *queuesPage) order() {
-	slices.SortFunc(l.Rows, func(a, b queueRow) int {
-		by, names := orders[l.Sort](a, b), 0
-		if by == 0 {
-			names = cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.VHost, b.VHost))
+	if l.Descending {
+		by = -by
+		if l.Sort == "name" {
+			names = -names
 		}
-		if l.Descending {
-			by = -by
-			if l.Sort == "name" {
-				names = -names
-			}
-		}
-		return cmp.Or(by, names)
-	})
+	}
+	return cmp.Or(by, names)
 }
 
 // sortable are the columns to sort by.
@@ -183,25 +169,6 @@ var sortable = []column{
 	{Name: "Queue", Key: "name"}, {Name: "Purpose", Key: "purpose"}, {Name: "Ready", Key: "ready", Number: true}, {Name: "Unacked", Key: "unacked", Number: true},
 	{Name: "Consumers", Key: "consumers", Number: true}, {Name: "Oldest", Key: "oldest", Number: true}, {Name: "Deadlines", Key: "deadlines", Number: true}, {Name: "At risk", Key: "miss", Number: true},
 	{Name: "Lost, last hour", Key: "lost", Number: true},
-}
-
-// columns makes the links that sort. A second click reverses the order; numbers begin with the largest.
-func (l *queuesPage) columns(v url.Values) {
-	for _, c := range sortable {
-		descending := c.Number
-		if c.Key == l.Sort {
-			c.Sorted, descending = "ascending", !l.Descending
-			if l.Descending {
-				c.Sorted = "descending"
-			}
-		}
-		c.URL = ui.With("/queues", v, "sort", c.Key, "desc", map[bool]string{true: "1", false: "0"}[descending], "of", "", "page", "")
-		l.Columns = append(l.Columns, c)
-	}
-}
-
-func (l *queuesPage) Draw(*ui.Info) ui.Drawing {
-	return ui.Drawing{Top: g.Group{h.H1(g.Text("Queues")), g.If(l.MayChange, ui.Menu("Actions", ui.Action("/queue/new", "New queue…"), ui.Action("/publish", "Publish…"))), l.form()}, Live: h.Section(h.Class("card"), l.list())}
 }
 
 func (l *queuesPage) form() g.Node {
@@ -229,24 +196,31 @@ func (l *queuesPage) list() g.Node {
 	more := []string{"#In /s", "#Out /s", "Last hour", "Dead letters to"}
 	var names []string
 	var headings g.Group
-	for _, c := range l.Columns {
+	for _, c := range sortable { // a second click reverses the order; numbers begin with the largest
+		sorted, descending := "", c.Number
+		if c.Key == l.Sort {
+			sorted, descending = map[bool]string{true: "descending", false: "ascending"}[l.Descending], !l.Descending
+		}
+		to := ui.With("/queues", l.asked, "sort", c.Key, "desc", map[bool]string{true: "1", false: "0"}[descending], "of", "", "page", "")
 		names = append(names, c.Name)
-		headings = append(headings, h.Th(h.Scope("col"), g.If(c.Number, h.Class("number")), g.If(c.Sorted != "", h.Aria("sort", c.Sorted)), ui.Link(c.URL, g.Text(c.Name))))
+		headings = append(headings, h.Th(h.Scope("col"), g.If(c.Number, h.Class("number")), g.If(sorted != "", h.Aria("sort", sorted)), ui.Link(to, g.Text(c.Name))))
 	}
 	names = append(names, more...)
 	return g.Group{
 		h.Div(h.Class("scroll"), h.Table(
 			h.THead(h.Tr(headings, g.Map(more, ui.Heading))),
-			h.TBody(ui.Labelled(names, g.Map(l.Rows, queueLine))))),
+			h.TBody(ui.Labelled(names, g.Map(l.Rows, queueRow.draw))))),
 		l.Cut.Draw("queue"),
 	}
 }
 
-func queueLine(q queueRow) g.Node {
+func (q queueRow) draw() g.Node {
+	wrong := g.Group{}
+	if q.Wrong.In != nil {
+		wrong = g.Group{g.Text(" "), ui.Link("/incidents#incident-"+q.Wrong.In.ID, ui.Severity(string(q.Wrong.Level)))}
+	}
 	return h.Tr(
-		h.Td(h.Class("name"), ui.QueueLink(ui.QueueURL(q.VHost, q.Name), q.VHost, q.Name), g.Iff(q.Wrong.In != nil, func() g.Node {
-			return g.Group{g.Text(" "), ui.Link("/incidents#incident-"+q.Wrong.In.ID, ui.Severity(string(q.Wrong.Level)))}
-		})),
+		h.Td(h.Class("name"), ui.QueueLink(ui.QueueURL(q.VHost, q.Name), q.VHost, q.Name), wrong),
 		h.Td(h.Span(h.Class("tag"), g.Text(q.Queue.Purpose.String()))),
 		ui.Amount(g.Text(ui.Number(q.Ready))), ui.Amount(g.Text(ui.Number(q.Unacked))), h.Td(h.Class("clients"), ui.OrFaint(q.Consumers), topology.Clients(q.Holders)), ui.Amount(ui.Either(q.OldestAge == 0, ui.Faint("–"), g.Text(ui.Span(q.OldestAge)))),
 		ui.Amount(ui.Deadlines(q.Forecast)), ui.Amount(ui.AtRisk(q.Forecast)), ui.Amount(ui.Lost(q.Losses)),

@@ -30,10 +30,7 @@ type rabbitmqPage struct {
 	forecasts              map[incident.QueueName]*deadline.Forecast
 }
 
-// rabbitmqPages are the page of a RabbitMQ.
-type rabbitmqPages struct{ *Dashboard }
-
-func (d rabbitmqPages) build(*http.Request, ui.Visitor) (ui.View, error) {
+func (d *Dashboard) rabbitmq(*http.Request, ui.Visitor) (ui.View, error) {
 	p := &rabbitmqPage{Status: d.RabbitMQ.Status(), forecasts: incident.ByQueue(d.Incidents.View().Forecasts), Now: time.Now().UnixMilli()}
 	for _, q := range p.Queues {
 		switch {
@@ -52,14 +49,9 @@ func (d rabbitmqPages) build(*http.Request, ui.Visitor) (ui.View, error) {
 			p.Observed = append(p.Observed, q)
 		}
 	}
-	return p, nil
-}
-
-func (p *rabbitmqPage) Draw(*ui.Info) ui.Drawing {
-	return ui.Drawing{
-		Top:  h.H1(g.Text("RabbitMQ")),
-		Live: g.Group{p.numbers(), p.cluster(), p.kept(), p.observed(), p.others()},
-	}
+	return func(*ui.Info) ui.Drawing {
+		return ui.Drawing{Top: h.H1(g.Text("RabbitMQ")), Live: g.Group{p.numbers(), p.cluster(), p.kept(), p.observed(), p.others()}}
+	}, nil
 }
 
 func (p *rabbitmqPage) numbers() g.Node {

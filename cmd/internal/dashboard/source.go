@@ -29,10 +29,9 @@ type Users interface {
 
 // viewer returns the user, and whether their tags allow them to open the dashboard.
 func viewer(u *access.User) (ui.User, bool) {
-	user := ui.User{Name: u.Name, Tags: u.Tags, Stamp: hex.EncodeToString(u.PasswordHash) + " " + strings.Join(u.Tags, ",")}
-	a := user.Actor()
-	user.Admin = a.Has(operate.Rules[operate.ChangeAlerts].Role)
-	return user, a.Has(operate.Rules[operate.LookAround].Role)
+	user := ui.User{Actor: operate.Actor{Name: u.Name, Tags: u.Tags, Face: operate.Dashboard}, Stamp: hex.EncodeToString(u.PasswordHash) + " " + strings.Join(u.Tags, ",")}
+	user.Admin = user.Has(operate.Rules[operate.ChangeAlerts].Role)
+	return user, user.Has(operate.Rules[operate.LookAround].Role)
 }
 
 // authenticate returns the user with a name and a password. The error is errForbidden, among others.

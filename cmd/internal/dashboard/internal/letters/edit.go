@@ -15,6 +15,7 @@ import (
 	"curfew/broker/deadletters"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
+	"curfew/monitor/printable"
 )
 
 // maxEdited bounds a body that can be edited; MaxEditForm bounds the form with the body.
@@ -54,15 +55,14 @@ func (d Pages) edit(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if p.Seq, err = strconv.ParseUint(q.Get("seq"), 10, 64); err != nil {
 		return nil, operate.ErrMessageGone
 	}
-	p.Draft, err = d.Operations.Letters.Draft(r.Context(), v.Actor(), ui.Named(q), operate.Seq(p.Seq))
-	p.Allowed = d.Operations.May(v.Actor(), operate.ResendDeadLetter, ui.Named(q))
-	if operate.Refused(err) {
-		p.Refused = true
-		return p, nil
+	p.Draft, err = d.Operations.Letters.Draft(r.Context(), v.Actor, ui.Named(q), operate.Seq(p.Seq))
+	p.Allowed = d.Operations.May(v.Actor, operate.ResendDeadLetter, ui.Named(q))
+	if p.Refused = operate.Refused(err); p.Refused {
+		err = nil
 	}
 	p.TooLarge = len(p.Draft.Body) > maxEdited
 	p.Form, p.Text = fieldOfBody(p.Draft.Body)
-	return p, err
+	return p.draw, err
 }
 
 // fieldOfBody encodes a body so that it survives a text field.
@@ -105,9 +105,9 @@ func (d Pages) change(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	at, seq := operate.QueueName{VHost: p.VHost, Name: p.Queue}, operate.Seq(p.Seq)
 	switch r.PostFormValue("do") {
 	case "again":
-		d.Site.Show(w, r, http.StatusOK, v, EditPath, &p)
+		d.Site.Show(w, r, http.StatusOK, v, EditPath, p.draw)
 	case "send":
-		skipped, err := d.Operations.Letters.Resend(r.Context(), v.Actor(), at, seq, p.Draft)
+		skipped, err := d.Operations.Letters.Resend(r.Context(), v.Actor, at, seq, p.Draft)
 		if err == nil && skipped != "" {
 			err = fmt.Errorf("the message stays where it is, like those that %s", skippedWords(string(skipped)))
 		}
@@ -115,14 +115,14 @@ func (d Pages) change(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 			d.again(w, r, v, &p, err)
 			return
 		}
-		http.Redirect(w, r, URL(p.VHost, p.Queue)+"&replayed=1", http.StatusSeeOther)
+		http.Redirect(w, r, URL(p.VHost, p.Queue, "")+"&replayed=1", http.StatusSeeOther)
 	default:
-		review, err := d.Operations.Letters.Review(r.Context(), v.Actor(), at, seq, p.Draft)
+		review, err := d.Operations.Letters.Review(r.Context(), v.Actor, at, seq, p.Draft)
 		if err != nil {
 			d.again(w, r, v, &p, err)
 			return
 		}
-		d.Site.Show(w, r, http.StatusOK, v, "/review", &reviewPage{p, review})
+		d.Site.Show(w, r, http.StatusOK, v, "/review", (&reviewPage{p, review}).draw)
 	}
 }
 
@@ -133,7 +133,7 @@ func (d Pages) again(w http.ResponseWriter, r *http.Request, v ui.Visitor, p *ed
 		return
 	}
 	p.Problem = err.Error()
-	d.Site.Show(w, r, http.StatusBadRequest, v, EditPath, p)
+	d.Site.Show(w, r, http.StatusBadRequest, v, EditPath, p.draw)
 }
 
 // editedPage is the page with the form as it was filled in.
@@ -155,7 +155,7 @@ func editedPage(f url.Values) (p editPage, err error) {
 	return p, err
 }
 
-func (p *editPage) Draw(s *ui.Info) ui.Drawing {
+func (p *editPage) draw(s *ui.Info) ui.Drawing {
 	top := g.Group{crumbs(p.VHost, p.Queue), h.H1(g.Text("Change a dead letter and replay it"))}
 	switch {
 	case p.Refused:
@@ -187,7 +187,7 @@ func (p *editPage) form(s *ui.Info) g.Node {
 		f.Area("Properties and headers, as JSON", "properties", "", 10),
 		f.Area(body, "body", "", 10),
 		h.P(h.Class("faint whole"), g.Text("You see what has changed before anything is sent. The message leaves this queue only when another queue has it; its death history begins again there.")),
-	}, ui.Primary("Review the change"), ui.Link(URL(p.VHost, p.Queue), g.Text("Cancel"))))
+	}, ui.Button("Review the change", h.Class("primary")), ui.Link(URL(p.VHost, p.Queue, ""), g.Text("Cancel"))))
 }
 
 // names are the hidden fields that identify the message.
@@ -203,7 +203,7 @@ func (p *editPage) names() g.Node {
 	}
 }
 
-func (p *reviewPage) Draw(s *ui.Info) ui.Drawing {
+func (p *reviewPage) draw(s *ui.Info) ui.Drawing {
 	r := &p.Review
 	does := func(value, class, text string) g.Node {
 		return h.Button(h.Name("do"), h.Value(value), g.If(class != "", h.Class(class)), g.Text(text))
@@ -225,7 +225,7 @@ func (p *reviewPage) Draw(s *ui.Info) ui.Drawing {
 		g.If(r.Skipped != "", ui.Problem("The message would stay where it is, like those that "+skippedWords(string(r.Skipped))+".")),
 		s.Change(EditPath, "doing", p.names(),
 			ui.Hidden("exchange", p.Draft.Exchange), ui.Hidden("routing_key", p.Draft.RoutingKey), ui.Hidden("properties", string(p.Draft.Properties)), ui.Hidden("body", p.Text),
-			send, does("again", "", "Back to editing"), ui.Link(URL(p.VHost, p.Queue), g.Text("Cancel"))),
+			send, does("again", "", "Back to editing"), ui.Link(URL(p.VHost, p.Queue, ""), g.Text("Cancel"))),
 		diff,
 		ui.Card("where", "Where it goes", nil, drawTargets(p.VHost, r.Targets)),
 	}}
@@ -238,7 +238,7 @@ func drawDiff(diff string) g.Node {
 		if i < 2 || line == `\ No newline at end of file` { // the names of the files
 			continue
 		}
-		text := g.Text(visibleLine(line) + "\n")
+		text := g.Text(printable.Text(line, "\t") + "\n")
 		switch line[:min(len(line), 1)] {
 		case "+":
 			lines = append(lines, h.Ins(text))
@@ -251,12 +251,4 @@ func drawDiff(diff string) g.Node {
 		}
 	}
 	return h.Pre(h.Class("diff"), h.TabIndex("0"), h.Aria("label", "Difference"), lines)
-}
-
-// visibleLine is a line of text with its tabs; what is not printable is escaped.
-func visibleLine(line string) string {
-	if line == "" {
-		return ""
-	}
-	return ui.Line(line)
 }

@@ -22,26 +22,19 @@ const (
 	maxField  = 4 << 10
 )
 
-// exportLetters answers with all dead letters that the address selects, one JSON object per line.
-func (d Pages) exportLetters(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+// export answers with all dead letters that the address or a form selects, one JSON object per line.
+func (d Pages) export(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	c := chosenBy(r.URL.Query())
-	d.export(w, r, v, &c)
-}
-
-// exportChosen is exportLetters for the dead letters that a form selects.
-func (d Pages) exportChosen(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	c := chosenBy(r.PostForm)
-	if !d.stopped(w, r, v, &c) {
-		d.export(w, r, v, &c)
+	if r.Method == http.MethodPost {
+		if c = chosenBy(r.PostForm); d.stopped(w, r, v, &c) {
+			return
+		}
 	}
-}
-
-func (d Pages) export(w http.ResponseWriter, r *http.Request, v ui.Visitor, c *chosen) {
 	takeTime(w)
 	begun := false
 	err := c.Wrong
 	if err == nil {
-		err = d.Operations.Letters.Export(r.Context(), v.Actor(), c.DeadLetters, func() io.Writer {
+		err = d.Operations.Letters.Export(r.Context(), v.Actor, c.DeadLetters, func() io.Writer {
 			begun = true
 			w.Header().Set("Content-Type", "application/jsonl")
 			w.Header().Set("Content-Disposition", `attachment; filename="dead-letters.jsonl"`)
@@ -68,7 +61,7 @@ func (d Pages) importLetters(w http.ResponseWriter, r *http.Request, v ui.Visito
 	if err == nil {
 		at := ui.Named(fields)
 		n, err = d.long(r, v, operate.ImportDeadLetters, at, "imported", func(ctx context.Context) (int, error) {
-			return d.Operations.Letters.Import(ctx, v.Actor(), at, file)
+			return d.Operations.Letters.Import(ctx, v.Actor, at, file)
 		})
 	}
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
@@ -82,7 +75,7 @@ func (d Pages) importLetters(w http.ResponseWriter, r *http.Request, v ui.Visito
 		d.Site.Refuse(w, r, err)
 		return
 	}
-	http.Redirect(w, r, URL(fields.Get("vhost"), fields.Get("name"))+"&imported="+strconv.Itoa(n), http.StatusSeeOther)
+	http.Redirect(w, r, URL(fields.Get("vhost"), fields.Get("name"), "")+"&imported="+strconv.Itoa(n), http.StatusSeeOther)
 }
 
 // upload reads the fields of a form up to its file. The caller reads the file.

@@ -34,7 +34,7 @@ func (p *listPage) form() g.Node {
 				}
 				return h.Option(h.Value(string(filter)), g.Text(field.Text))
 			})),
-			h.Div(h.Class("go"), ui.Primary("Search"), g.If(p.Filter != "", ui.Link(URL(p.VHost, p.Queue), g.Text("Show all"))))),
+			h.Div(h.Class("go"), ui.Button("Search", h.Class("primary")), g.If(p.Filter != "", ui.Link(URL(p.VHost, p.Queue, ""), g.Text("Show all"))))),
 		h.Details(h.Class("more"), h.Summary(g.Text("Words for filters")), words()))
 }
 
@@ -56,7 +56,7 @@ func (p *listPage) saved() g.Node {
 		if f.Filter == p.Filter {
 			return h.B(h.Aria("current", "true"), ui.Name(f.Name))
 		}
-		return ui.Link(FindURL(p.VHost, p.Queue, f.Filter), ui.Name(f.Name))
+		return ui.Link(URL(p.VHost, p.Queue, f.Filter), ui.Name(f.Name))
 	})...))
 }
 
@@ -75,25 +75,20 @@ func (p *listPage) keep(s *ui.Info) g.Node {
 	return s.Change(savePath, "filter", where, ui.NewForm(nil).Field("Save this filter as", "as", "", h.Required(), h.MaxLength("100"), g.Attr("size", "16")), ui.Button("Save"))
 }
 
-// saveFilter saves the filter of a list under a name.
-func (d Pages) saveFilter(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	c := chosenBy(r.PostForm)
-	_, err := operate.SaveFilter.Do(r.Context(), d.Operations.Access, v.Actor(), operate.FilterToSave{VHost: c.Queue.VHost, Queue: c.Queue.Name, Name: strings.TrimSpace(r.PostForm.Get("as")), Filter: c.Filter})
-	d.back(w, r, &c, "filter_saved", err)
-}
-
-// deleteFilter deletes a saved filter.
-func (d Pages) deleteFilter(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	c := chosenBy(r.PostForm)
-	_, err := operate.DeleteFilter.Do(r.Context(), d.Operations.Access, v.Actor(), operate.FilterName{VHost: c.Queue.VHost, Queue: c.Queue.Name, Name: r.PostForm.Get("as")})
-	d.back(w, r, &c, "filter_deleted", err)
-}
-
-// back redirects to the list after a change of its filters, where the page says it.
-func (d Pages) back(w http.ResponseWriter, r *http.Request, c *chosen, said string, err error) {
+// changeFilter saves the filter of a list under a name, or deletes a saved one, and redirects to the list, which says it.
+func (d Pages) changeFilter(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+	c, name, said := chosenBy(r.PostForm), r.PostForm.Get("as"), "filter_saved"
+	var err error
+	if r.URL.Path == forgetPath {
+		said = "filter_deleted"
+		_, err = operate.DeleteFilter.Do(r.Context(), d.Operations.Access, v.Actor, operate.FilterName{VHost: c.Queue.VHost, Queue: c.Queue.Name, Name: name})
+	} else {
+		filter := operate.FilterToSave{VHost: c.Queue.VHost, Queue: c.Queue.Name, Name: strings.TrimSpace(name), Filter: c.Filter}
+		_, err = operate.SaveFilter.Do(r.Context(), d.Operations.Access, v.Actor, filter)
+	}
 	if err != nil {
 		d.Site.Refuse(w, r, err)
 		return
 	}
-	http.Redirect(w, r, FindURL(c.Queue.VHost, c.Queue.Name, c.Filter)+"&said="+said, http.StatusSeeOther)
+	http.Redirect(w, r, URL(c.Queue.VHost, c.Queue.Name, c.Filter)+"&said="+said, http.StatusSeeOther)
 }

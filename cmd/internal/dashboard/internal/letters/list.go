@@ -82,7 +82,12 @@ type row struct {
 func (d Pages) listPage(ctx context.Context, by operate.Actor, q url.Values) (*listPage, error) {
 	p := &listPage{
 		VHost: q.Get("vhost"), Queue: q.Get("name"), Filter: deadletters.Filter(q.Get("filter")), Oldest: q.Get("order") == "oldest", All: q.Get("all") == "1",
-		Now: d.Operations.State().NowMillis, Done: doneWords(q),
+		Now: d.Operations.State().NowMillis,
+	}
+	for _, did := range []string{"replayed", "imported", "deleted"} { // before the redirect to this page
+		if n, err := strconv.Atoi(q.Get(did)); err == nil {
+			p.Done = ui.Plural(n, "message") + " " + did + "."
+		}
 	}
 	p.At, p.Wrong = listQuery(q), p.Filter.Check()
 	at := ui.Named(q)
@@ -101,16 +106,6 @@ func (d Pages) listPage(ctx context.Context, by operate.Actor, q url.Values) (*l
 	return p, err
 }
 
-// doneWords describe what was done before the redirect to this page.
-func doneWords(q url.Values) string {
-	for _, did := range []string{"deleted", "imported", "replayed"} {
-		if n, err := strconv.Atoi(q.Get(did)); err == nil {
-			return ui.Plural(n, "message") + " " + did + "."
-		}
-	}
-	return ""
-}
-
 // count groups the messages of the queue: the newest, or all of them.
 func (d Pages) count(ctx context.Context, by operate.Actor, p *listPage, all bool) error {
 	limited, cancel := context.WithTimeout(ctx, map[bool]time.Duration{false: countTime, true: searchTime}[all])
@@ -122,7 +117,7 @@ func (d Pages) count(ctx context.Context, by operate.Actor, p *listPage, all boo
 	}
 	const most = 50
 	for _, g := range groups[:min(len(groups), most)] {
-		p.Groups = append(p.Groups, group{g, FindURL(p.VHost, p.Queue, g.Filter()), max(g.Messages*100/max(groups[0].Messages, 1), 1)})
+		p.Groups = append(p.Groups, group{g, URL(p.VHost, p.Queue, g.Filter()), max(g.Messages*100/max(groups[0].Messages, 1), 1)})
 	}
 	return err
 }
@@ -201,7 +196,7 @@ func cutTo(line string, most int) string {
 	return line
 }
 
-func (p *listPage) Draw(s *ui.Info) ui.Drawing {
+func (p *listPage) draw(s *ui.Info) ui.Drawing {
 	top := g.Group{ui.Crumbs("/dead-letters", "Dead letters", p.VHost), h.H1(ui.Name(p.Queue))}
 	if p.Refused {
 		return ui.Drawing{Top: append(top, ui.Only(g.Text(ui.MayNotRead)))}
@@ -210,15 +205,11 @@ func (p *listPage) Draw(s *ui.Info) ui.Drawing {
 		ui.Done(p.Done),
 		ui.Problem(p.Problem),
 		p.parked(s),
-		g.If(len(p.Groups) > 0, p.groups()),
+		g.If(len(p.Groups) > 0, ui.Card("groups", "By cause", p.counted(), ui.Table(
+			[]string{"Reason", "In queue", "Published to", "#Messages", "", "Oldest", "Newest"}, g.Map(p.Groups, group.draw)))),
 		p.form(),
 		p.found(s),
 		p.importForm(s))}
-}
-
-func (p *listPage) groups() g.Node {
-	return ui.Card("groups", "By cause", p.counted(), ui.Table(
-		[]string{"Reason", "In queue", "Published to", "#Messages", "", "Oldest", "Newest"}, g.Map(p.Groups, group.draw)))
 }
 
 // counted shows which messages the groups are of, if that is not all of them.
@@ -303,7 +294,7 @@ func (p *listPage) rows(s *ui.Info) g.Node {
 	case len(p.Rows) == 0 && p.TooLong:
 		return g.Group{slow, pager}
 	case len(p.Rows) == 0 && p.Filter != "":
-		return ui.Empty(g.Text("No message matches. "), ui.Link(URL(p.VHost, p.Queue), g.Text("Show all")))
+		return ui.Empty(g.Text("No message matches. "), ui.Link(URL(p.VHost, p.Queue, ""), g.Text("Show all")))
 	case len(p.Rows) == 0:
 		return ui.Empty(g.Text("The queue is empty: no dead letters."))
 	}
@@ -393,6 +384,6 @@ func (p *listPage) importForm(s *ui.Info) g.Node {
 	return h.Details(h.Class("card"), h.Summary(g.Text("Import a file into this queue")),
 		h.Form(h.Class("filter"), h.Method("post"), h.Action(ImportPath), h.EncType("multipart/form-data"),
 			ui.Hidden("token", s.Token), ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), // before the file, which is read as it comes
-			ui.NewForm(nil).File("An exported file, at most "+ui.Bytes(MaxUpload), "file", h.Accept(".jsonl,.json,.txt")),
+			ui.NewForm(nil).Field("An exported file, at most "+ui.Bytes(MaxUpload), "file", "", h.Type("file"), h.Required(), h.Accept(".jsonl,.json,.txt")),
 			ui.Button("Import")))
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -32,9 +33,6 @@ type messagePage struct {
 	Seq          uint64
 	Letter       operate.DeadLetter
 	Position     deadletters.Position
-	Properties   []ui.Pair
-	Headers      []ui.Pair
-	Deaths       []deadletters.Death // the oldest first
 	Body         bodyText
 	Raw          bool // as it was sent
 	May          rights
@@ -59,22 +57,14 @@ func (d Pages) message(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if p.Seq, err = strconv.ParseUint(q.Get("seq"), 10, 64); err != nil {
 		return nil, operate.ErrMessageGone
 	}
-	p.Letter, p.Position, err = d.Operations.Letters.DeadLetter(r.Context(), v.Actor(), ui.Named(q), operate.Seq(p.Seq), readBody)
-	if operate.Refused(err) {
-		p.Refused = true
-		return p, nil
-	}
-	if err != nil {
+	p.Letter, p.Position, err = d.Operations.Letters.DeadLetter(r.Context(), v.Actor, ui.Named(q), operate.Seq(p.Seq), readBody)
+	if p.Refused = operate.Refused(err); err != nil && !p.Refused {
 		return nil, err
 	}
 	l := &p.Letter
-	p.Properties = ui.Properties(&l.Properties)
-	p.Headers = slices.DeleteFunc(ui.Fields(l.Properties.Headers), func(h ui.Pair) bool { return h.Name == "x-death" && len(l.Deaths) > 0 })
-	p.Deaths = slices.Clone(l.Deaths)
-	slices.SortStableFunc(p.Deaths, func(a, b deadletters.Death) int { return a.Time.Compare(b.Time) })
 	p.Body = showBody(l.Properties.ContentEncoding, l.Body, l.BodyBytes, p.Raw)
-	p.May = rightsOf(d.Operations, v.Actor(), ui.Named(q))
-	return p, nil
+	p.May = rightsOf(d.Operations, v.Actor, ui.Named(q))
+	return p.draw, nil
 }
 
 // showBody makes a body readable: unpacked, and JSON on many lines. body is its beginning; whole is its size.
@@ -110,7 +100,7 @@ func (d Pages) body(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		d.Site.Refuse(w, r, operate.ErrMessageGone)
 		return
 	}
-	l, _, err := d.Operations.Letters.DeadLetter(r.Context(), v.Actor(), ui.Named(q), operate.Seq(seq), 0)
+	l, _, err := d.Operations.Letters.DeadLetter(r.Context(), v.Actor, ui.Named(q), operate.Seq(seq), 0)
 	if err != nil {
 		d.Site.Refuse(w, r, err)
 		return
@@ -123,7 +113,7 @@ func (d Pages) body(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	release, err := d.Operations.Hold(v.Name, needs)
 	defer release()
 	if err == nil {
-		l, _, err = d.Operations.Letters.DeadLetter(r.Context(), v.Actor(), ui.Named(q), operate.Seq(seq), -1)
+		l, _, err = d.Operations.Letters.DeadLetter(r.Context(), v.Actor, ui.Named(q), operate.Seq(seq), -1)
 	}
 	body := l.Body
 	if err == nil && unpack {
@@ -146,7 +136,7 @@ func (d Pages) body(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	_, _ = w.Write(body) // it fails only if the client is gone
 }
 
-func (p *messagePage) Draw(s *ui.Info) ui.Drawing {
+func (p *messagePage) draw(s *ui.Info) ui.Drawing {
 	if p.Refused {
 		return ui.Drawing{Top: g.Group{crumbs(p.VHost, p.Queue), ui.Only(g.Text(ui.MayNotRead))}}
 	}
@@ -230,17 +220,19 @@ func (p *messagePage) lastDeath() g.Node {
 			text = append(text, g.Text(", for the first time at "+ui.Instant(d.Time)))
 		}
 	case !d.Time.IsZero():
-		text = append(text, g.Text(" at "+ui.Instant(d.Time)+", "+ui.Since(d.Time)+" ago"))
+		text = append(text, g.Text(" at "+ui.Instant(d.Time)+", "+ui.Span(time.Since(d.Time))+" ago"))
 	}
 	return h.P(h.Class("summary"), text, g.Text("."))
 }
 
 // deaths is a timeline of when, where and why the message died.
 func (p *messagePage) deaths() g.Node {
-	if len(p.Deaths) == 0 {
+	if len(p.Letter.Deaths) == 0 {
 		return ui.Card("deaths", "Deaths", nil, ui.Empty(g.Text("It never died: somebody published it here.")))
 	}
-	items := g.Map(p.Deaths, func(d deadletters.Death) g.Node { return p.death(&d) })
+	oldest := slices.Clone(p.Letter.Deaths)
+	slices.SortStableFunc(oldest, func(a, b deadletters.Death) int { return a.Time.Compare(b.Time) })
+	items := g.Map(oldest, func(d deadletters.Death) g.Node { return p.death(&d) })
 	here := g.Group{h.B(g.Text("Here")), g.Text(" in "), ui.Name(p.Queue), g.Text(", by "), exchangeName(p.Letter.Exchange), g.Text(" with the key "), ui.Name(p.Letter.RoutingKey)}
 	if p.Letter.Deadline != 0 {
 		here = append(here, g.Text(". It expires here "+ui.Until(p.Letter.DeadlineMillis, p.Now)+"."))
@@ -265,7 +257,7 @@ func (p *messagePage) death(d *deadletters.Death) g.Node {
 		often = fmt.Sprintf(", %s times since", ui.Number(d.Count))
 	}
 	return h.Li(
-		g.If(!d.Time.IsZero(), h.Div(h.Class("faint"), h.Time(g.Text(ui.Instant(d.Time))), g.Text(" · "), g.Text(ui.Since(d.Time)+" ago"))),
+		g.If(!d.Time.IsZero(), h.Div(h.Class("faint"), h.Time(g.Text(ui.Instant(d.Time))), g.Text(" · "), g.Text(ui.Span(time.Since(d.Time))+" ago"))),
 		h.Div(h.B(ui.Name(d.Reason)), ui.Faint(deadletters.ReasonWords(d.Reason)), g.Text(" in "), ui.Link(ui.QueueURL(p.VHost, d.Queue), ui.Name(d.Queue)), g.Text(often)),
 		h.Div(h.Class("faint"), g.Text("published to "), exchangeName(d.Exchange), g.If(len(keys) > 0, g.Text(" with "+strings.Join(keys, ", "))),
 			g.If(d.Expiration != "", g.Text(", TTL "+lifetime(d.Expiration)))))
@@ -285,8 +277,9 @@ func (p *messagePage) about() g.Node {
 	if l.State == operate.Unacked {
 		state = "unacked"
 	}
+	headers := slices.DeleteFunc(ui.Fields(l.Properties.Headers), func(h ui.Pair) bool { return h.Name == "x-death" && len(l.Deaths) > 0 })
 	return ui.Card("about", "Properties and headers", nil, h.Dl(h.Class("parts"),
 		ui.Fact("number", g.Text(strconv.FormatUint(p.Seq, 10)+", "+state)),
-		ui.Pairs(p.Properties), ui.Pairs(p.Headers),
+		ui.Pairs(ui.Properties(&l.Properties)), ui.Pairs(headers),
 		g.If(l.Replays > 0, ui.Fact("replayed", g.Text(ui.Number(l.Replays)+"×")))))
 }

@@ -56,7 +56,8 @@ func (d Pages) Group() ui.Group {
 		Pages: map[string]ui.Page{
 			"/dead-letters": {Title: "Dead letters", Tab: tab, Live: true, Build: d.queues},
 			listPath: {Title: "Dead letters", Tab: tab, Build: func(r *http.Request, v ui.Visitor) (ui.View, error) {
-				return d.listPage(r.Context(), v.Actor(), r.URL.Query())
+				p, err := d.listPage(r.Context(), v.Actor, r.URL.Query())
+				return p.draw, err
 			}},
 			messagePath:    {Title: "Dead letter", Tab: tab, Build: d.message},
 			EditPath:       {Title: "Change", Tab: tab, Build: d.edit},
@@ -66,19 +67,16 @@ func (d Pages) Group() ui.Group {
 			"/review":      {Title: "Review", Tab: tab},
 		},
 		Changes: map[string]ui.Handler{
-			replayPath: d.replay, purgePath: d.purge, queuePurgePath: d.purge, EditPath: d.change, savePath: d.saveFilter, forgetPath: d.deleteFilter,
-			exportPath: d.exportChosen,
+			replayPath: d.replay, purgePath: d.purge, queuePurgePath: d.purge, EditPath: d.change, savePath: d.changeFilter, forgetPath: d.changeFilter,
+			exportPath: d.export,
 		},
 		Uploads: map[string]ui.Handler{ImportPath: d.importLetters},
-		Files:   map[string]ui.Handler{exportPath: d.exportLetters, bodyPath: d.body},
+		Files:   map[string]ui.Handler{exportPath: d.export, bodyPath: d.body},
 	}
 }
 
-// URL is the page of a queue's dead letters.
-func URL(vhost, name string) string { return ui.At(listPath, "vhost", vhost, "name", name) }
-
-// FindURL is the page of a queue's dead letters that a filter selects.
-func FindURL(vhost, name string, filter deadletters.Filter) string {
+// URL is the page of a queue's dead letters that a filter selects; "": all.
+func URL(vhost, name string, filter deadletters.Filter) string {
 	return ui.With(listPath, nil, "vhost", vhost, "name", name, "filter", string(filter))
 }
 
@@ -137,13 +135,13 @@ func (c *chosen) facts() g.Group {
 func (d Pages) stopped(w http.ResponseWriter, r *http.Request, v ui.Visitor, c *chosen) bool {
 	switch {
 	case c.None:
-		page, err := d.listPage(r.Context(), v.Actor(), listQuery(r.PostForm))
+		page, err := d.listPage(r.Context(), v.Actor, listQuery(r.PostForm))
 		if err != nil {
 			d.Site.Refuse(w, r, err)
 			return true
 		}
 		page.Problem = "Select messages first: tick their boxes."
-		d.Site.Show(w, r, http.StatusOK, v, listPath, page)
+		d.Site.Show(w, r, http.StatusOK, v, listPath, page.draw)
 		return true
 	case c.Wrong != nil:
 		d.Site.Fail(w, r, http.StatusBadRequest, c.Wrong.Error())
@@ -165,7 +163,7 @@ func listQuery(form url.Values) url.Values {
 
 // long does what may take long as a run, which the page waits for: it can be seen and cancelled on the page of runs. done is the name of the result.
 func (d Pages) long(r *http.Request, v ui.Visitor, op operate.Operation, at operate.QueueName, done string, do func(context.Context) (int, error)) (n int, err error) {
-	run, err := d.Operations.Begin(v.Actor(), op, at, func(ctx context.Context) (any, error) {
+	run, err := d.Operations.Begin(v.Actor, op, at, func(ctx context.Context) (any, error) {
 		var err error
 		n, err = do(ctx)
 		return map[string]int{done: n}, err

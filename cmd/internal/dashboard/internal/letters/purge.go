@@ -26,8 +26,8 @@ type purgePlan struct {
 func (d Pages) askPurge(r *http.Request, v ui.Visitor) (ui.View, error) {
 	p := &purgePlan{chosen: chosenBy(r.URL.Query()), Form: ui.NewForm(nil), path: queuePurgePath}
 	p.Filter = ""
-	_, err := operate.PurgeQueue.Do(r.Context(), d.Operations.Access, v.Actor(), operate.PurgeRequest{VHost: p.Queue.VHost, Queue: p.Queue.Name})
-	return p, p.count(err)
+	_, err := operate.PurgeQueue.Do(r.Context(), d.Operations.Access, v.Actor, operate.PurgeRequest{VHost: p.Queue.VHost, Queue: p.Queue.Name})
+	return p.draw, p.count(err)
 }
 
 // count notes how many messages would be deleted, if err says so.
@@ -56,7 +56,7 @@ func (d Pages) purge(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	}
 	takeTime(w)
 	do := func(ctx context.Context) (int, error) {
-		done, err := op.Do(ctx, d.Operations.Access, v.Actor(), request)
+		done, err := op.Do(ctx, d.Operations.Access, v.Actor, request)
 		return done.Deleted, err
 	}
 	var n int
@@ -76,7 +76,7 @@ func (d Pages) purge(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 			f.Wrong("confirm", "Nothing was deleted: the queue has changed.")
 		}
 		f.Values.Del("confirm")
-		d.Site.Show(w, r, map[bool]int{true: http.StatusOK, false: http.StatusBadRequest}[f.OK()], v, p.path, p)
+		d.Site.Show(w, r, map[bool]int{true: http.StatusOK, false: http.StatusBadRequest}[f.OK()], v, p.path, p.draw)
 	}
 }
 
@@ -85,7 +85,7 @@ func (p *purgePlan) back() string {
 	if p.path == queuePurgePath {
 		return ui.QueueURL(p.Queue.VHost, p.Queue.Name)
 	}
-	return URL(p.Queue.VHost, p.Queue.Name)
+	return URL(p.Queue.VHost, p.Queue.Name, "")
 }
 
 func (p *purgePlan) crumbs() g.Node {
@@ -95,7 +95,7 @@ func (p *purgePlan) crumbs() g.Node {
 	return crumbs(p.Queue.VHost, p.Queue.Name)
 }
 
-func (p *purgePlan) Draw(s *ui.Info) ui.Drawing {
+func (p *purgePlan) draw(s *ui.Info) ui.Drawing {
 	if p.Matched == 0 {
 		return ui.Drawing{Live: g.Group{p.crumbs(), h.H1(g.Text("There is nothing to delete")), ui.Only(g.Text("No message matches now. "), ui.Link(p.back(), g.Text("Back")))}}
 	}
@@ -105,6 +105,6 @@ func (p *purgePlan) Draw(s *ui.Info) ui.Drawing {
 		p.crumbs(),
 		h.H1(g.Text("Delete " + ui.Plural(p.Matched, "message") + " for good?")),
 		h.Section(h.Class("card"), ui.Facts(facts...)),
-		h.Section(h.Class("card"), s.Sheet(p.path, p.Form, g.Group{p.fields(p.Position), ui.Hidden("asked", n), p.Form.Typed(n)}, ui.Danger("Delete them"), ui.Link(p.back(), g.Text("Cancel")))),
+		h.Section(h.Class("card"), s.Sheet(p.path, p.Form, g.Group{p.fields(p.Position), ui.Hidden("asked", n), p.Form.Typed(n)}, ui.Button("Delete them", h.Class("danger")), ui.Link(p.back(), g.Text("Cancel")))),
 	}}
 }

@@ -24,12 +24,12 @@ type queuesPage struct {
 
 func (d Pages) queues(r *http.Request, v ui.Visitor) (ui.View, error) {
 	q := r.URL.Query()
-	all, err := operate.ListDeadLetterQueues.Do(r.Context(), d.Operations.Access, v.Actor(), operate.VHostFilter{})
+	all, err := operate.ListDeadLetterQueues.Do(r.Context(), d.Operations.Access, v.Actor, operate.VHostFilter{})
 	if err != nil {
 		return nil, err
 	}
 	l := &queuesPage{Find: q.Get("q"), All: len(all), Total: deadletters.Kept(all)}
-	runs, err := operate.ListRuns.Do(r.Context(), d.Operations.Access, v.Actor(), operate.None{})
+	runs, err := operate.ListRuns.Do(r.Context(), d.Operations.Access, v.Actor, operate.None{})
 	if err != nil {
 		return nil, err
 	}
@@ -45,10 +45,10 @@ func (d Pages) queues(r *http.Request, v ui.Visitor) (ui.View, error) {
 		}
 	}
 	l.Queues, l.Cut = ui.CutOf(l.Queues, "/dead-letters", q, "page")
-	return l, nil
+	return l.draw, nil
 }
 
-func (l *queuesPage) Draw(s *ui.Info) ui.Drawing {
+func (l *queuesPage) draw(*ui.Info) ui.Drawing {
 	top := g.Group{h.H1(g.Text("Dead letters"))}
 	if l.All > ui.PageRows || l.Find != "" {
 		top = append(top, ui.Search("/dead-letters", ui.NewForm(nil, "q", l.Find).Field("Queue contains", "q", "", h.Type("search")), ui.Button("Search")))
@@ -81,7 +81,7 @@ func letterQueue(q *deadletters.Queue) g.Node {
 		from = append(from[:most:most], "…")
 	}
 	return h.Tr(
-		h.Td(ui.QueueLink(URL(q.VHost, q.Queue), q.VHost, q.Queue), g.If(q.Parked, g.Group{g.Text(" "), ui.Class("tag warn", g.Text("parked: no route"))}),
+		h.Td(ui.QueueLink(URL(q.VHost, q.Queue, ""), q.VHost, q.Queue), g.If(q.Parked, g.Group{g.Text(" "), ui.Class("tag warn", g.Text("parked: no route"))}),
 			g.If(q.Kept() < q.Ready+q.Unacked, g.Group{g.Text(" "), ui.Class("tag", g.Text("not counted: for "+q.Purpose))})),
 		ui.Amount(g.Text(ui.Number(q.Ready)), g.If(q.Unacked > 0, g.Group{g.Text(" "), ui.Faint("+ " + ui.Number(q.Unacked) + " unacked")})),
 		ui.Amount(g.Text(ui.Bytes(q.Bytes))),

@@ -44,25 +44,25 @@ func (d Pages) replay(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	confirmed := r.PostFormValue("confirmed") == "1"
 	p.Order.DryRun = !confirmed
 	if !p.Form.OK() {
-		d.Site.Show(w, r, http.StatusBadRequest, v, "/replay", p)
+		d.Site.Show(w, r, http.StatusBadRequest, v, "/replay", p.draw)
 		return
 	}
 	takeTime(w)
 	ctx, cancel := context.WithTimeout(r.Context(), dryRunTime)
 	defer cancel()
-	run, err := operate.StartReplay.Do(ctx, d.Operations.Access, v.Actor(), p.Order)
+	run, err := operate.StartReplay.Do(ctx, d.Operations.Access, v.Actor, p.Order)
 	switch {
 	case err != nil && ctx.Err() != nil && r.Context().Err() == nil:
 		d.Site.Fail(w, r, http.StatusServiceUnavailable, "The dry run took too long and was stopped. Narrow the filter, or use curfew dlq replay.")
 	case errors.Is(err, deadletters.ErrRequest) && !errors.Is(err, deadletters.ErrRedeclared):
 		p.Form.Wrong("to", err.Error())
-		d.Site.Show(w, r, http.StatusBadRequest, v, "/replay", p)
+		d.Site.Show(w, r, http.StatusBadRequest, v, "/replay", p.draw)
 	case err != nil:
 		d.Site.Refuse(w, r, err)
 	case !confirmed:
 		p.Run, p.Order.Options = run, run.Options
 		p.Forecast = d.Forecast
-		d.Site.Show(w, r, http.StatusOK, v, "/replay", p)
+		d.Site.Show(w, r, http.StatusOK, v, "/replay", p.draw)
 	default:
 		http.Redirect(w, r, runsPath, http.StatusSeeOther)
 	}
@@ -110,10 +110,10 @@ func (p *plan) text(o *operate.Field) string {
 }
 
 func crumbs(vhost, queue string) g.Node {
-	return h.P(h.Class("crumbs"), ui.Link("/dead-letters", g.Text("Dead letters")), g.Text(" / "), ui.Link(URL(vhost, queue), ui.Name(queue)), g.Text(" · virtual host "), ui.Name(vhost))
+	return h.P(h.Class("crumbs"), ui.Link("/dead-letters", g.Text("Dead letters")), g.Text(" / "), ui.Link(URL(vhost, queue, ""), ui.Name(queue)), g.Text(" · virtual host "), ui.Name(vhost))
 }
 
-func (p *plan) Draw(s *ui.Info) ui.Drawing {
+func (p *plan) draw(s *ui.Info) ui.Drawing {
 	n, back := p.Run.Replayed, "Cancel"
 	title := "Nothing would be replayed"
 	switch {
@@ -129,7 +129,7 @@ func (p *plan) Draw(s *ui.Info) ui.Drawing {
 			g.Map(p.warnings(), func(text string) g.Node { return h.P(h.Class("problem"), g.Text(text)) }),
 			s.Change(replayPath, "doing", ui.Hidden("confirmed", "1"), p.order(),
 				g.If(n > 0, h.Button(h.Class("primary"), h.AutoFocus(), g.Text("Replay "+ui.Plural(n, "message")))),
-				ui.Link(URL(p.Queue.VHost, p.Queue.Name), g.Text(back))),
+				ui.Link(URL(p.Queue.VHost, p.Queue.Name, ""), g.Text(back))),
 			h.Div(h.Class("columns"),
 				ui.Card("what", "What", nil, ui.Facts(
 					p.chosen.facts(),

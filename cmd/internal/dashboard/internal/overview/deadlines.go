@@ -2,6 +2,7 @@ package overview
 
 import (
 	"net/http"
+	"net/url"
 	"strconv"
 
 	g "maragu.dev/gomponents"
@@ -35,46 +36,33 @@ type deadlinesPage struct {
 	VHost, Queue  string
 	Now           int64
 	Total         int
-	Queues        []queueDeadlines
+	Queues        []messages.QueueDeadlines
 	MoreQueues    int                 // that are not listed
 	List          []messages.Deadline // the first of them
-	All           string              // URL with all queues; "" if they are shown
-}
-
-// queueDeadlines are the deadlines of a queue.
-type queueDeadlines struct {
-	messages.QueueDeadlines
-	Forecast *deadline.Forecast // nil: none
-	Only     string             // URL with this queue alone
+	asked         url.Values
+	forecasts     map[incident.QueueName]*deadline.Forecast
 }
 
 func (d *Pages) deadlines(r *http.Request, v ui.Visitor) (ui.View, error) {
 	q := r.URL.Query()
-	p := &deadlinesPage{Held: q.Get("held") == "1", VHost: q.Get("vhost"), Queue: q.Get("queue"), Now: d.State().NowMillis}
+	p := &deadlinesPage{Held: q.Get("held") == "1", VHost: q.Get("vhost"), Queue: q.Get("queue"), Now: d.State().NowMillis, asked: q}
 	p.After, _ = strconv.ParseInt(q.Get("after"), 10, 64)
 	p.Before, _ = strconv.ParseInt(q.Get("before"), 10, 64)
-	if p.Queue != "" {
-		p.All = ui.With(deadlinesPath, q, "vhost", "", "queue", "")
-	}
-	page, err := messages.ListDeadlines.Do(r.Context(), d.Operations.Access, v.Actor(), messages.DeadlineList{
+	page, err := messages.ListDeadlines.Do(r.Context(), d.Operations.Access, v.Actor, messages.DeadlineList{
 		VHost: p.VHost, Queue: p.Queue, Count: deadlineRows, After: p.After, Before: p.Before, Overdue: p.Held,
 	})
 	if err != nil {
 		return nil, err
 	}
-	forecasts := incident.ByQueue(d.Incidents.View().Forecasts)
+	p.forecasts = incident.ByQueue(d.Incidents.View().Forecasts)
 	p.Total, p.List, p.MoreQueues = page.Total, page.Items, max(len(page.Queues)-queueRows, 0)
-	for _, one := range page.Queues[:len(page.Queues)-p.MoreQueues] {
-		p.Queues = append(p.Queues, queueDeadlines{one, forecasts[incident.QueueName{VHost: one.VHost, Name: one.Queue}], ui.With(deadlinesPath, q, "vhost", one.VHost, "queue", one.Queue)})
-	}
-	return p, nil
-}
-
-func (p *deadlinesPage) Draw(*ui.Info) ui.Drawing {
-	return ui.Drawing{
-		Top:    g.Group{h.P(h.Class("crumbs"), ui.Link("/", g.Text("Overview")), g.Text(" · deadlines ahead")), h.H1(g.Text(p.heading()))},
-		Bottom: p.content(),
-	}
+	p.Queues = page.Queues[:len(page.Queues)-p.MoreQueues]
+	return func(*ui.Info) ui.Drawing {
+		return ui.Drawing{
+			Top:    g.Group{h.P(h.Class("crumbs"), ui.Link("/", g.Text("Overview")), g.Text(" · deadlines ahead")), h.H1(g.Text(p.heading()))},
+			Bottom: p.content(),
+		}
+	}, nil
 }
 
 func (p *deadlinesPage) heading() string {
@@ -102,8 +90,8 @@ func (p *deadlinesPage) content() g.Node {
 
 func (p *deadlinesPage) queues() g.Node {
 	var all g.Node
-	if p.All != "" {
-		all = ui.Link(p.All, g.Text("All queues"))
+	if p.Queue != "" {
+		all = ui.Link(ui.With(deadlinesPath, p.asked, "vhost", "", "queue", ""), g.Text("All queues"))
 	}
 	return ui.Card("queues", "By queue", all, g.Group{
 		ui.Table([]string{"Queue", "#Deadlines", "#First", "Forecast for the queue", ""}, g.Map(p.Queues, p.queue)),
@@ -111,12 +99,12 @@ func (p *deadlinesPage) queues() g.Node {
 	})
 }
 
-func (p *deadlinesPage) queue(q queueDeadlines) g.Node {
+func (p *deadlinesPage) queue(q messages.QueueDeadlines) g.Node {
 	vhost, name := q.VHost, q.Queue
 	return h.Tr(
 		h.Td(ui.QueueLink(ui.QueueURL(vhost, name), vhost, name)),
-		ui.Amount(g.Text(ui.Number(q.Count))), ui.Amount(g.Text(ui.Until(q.First, p.Now))), h.Td(forecastOf(q.Forecast)),
-		h.Td(h.Class("tight"), g.If(p.Queue == "" && len(p.Queues) > 1, ui.Link(q.Only, g.Text("Only these")))))
+		ui.Amount(g.Text(ui.Number(q.Count))), ui.Amount(g.Text(ui.Until(q.First, p.Now))), h.Td(forecastOf(p.forecasts[incident.QueueName{VHost: vhost, Name: name}])),
+		h.Td(h.Class("tight"), g.If(p.Queue == "" && len(p.Queues) > 1, ui.Link(ui.With(deadlinesPath, p.asked, "vhost", vhost, "queue", name), g.Text("Only these")))))
 }
 
 // forecastOf shows what will become of a queue's messages.

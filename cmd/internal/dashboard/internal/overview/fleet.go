@@ -49,7 +49,8 @@ type fleetQueue struct {
 	place    int     // among the queues in incidents
 	atRisk   int     // messages whose expiry would be a loss
 	in, out  float64 // messages a second
-	measured bool    // in and out are known
+	traffic  float64 // their sum
+	measured bool    // they are known
 }
 
 // fleetHost is a virtual host in the grid.
@@ -58,8 +59,6 @@ type fleetHost struct {
 	Of    [len(states)]int // queues
 	operate.Losses
 }
-
-func (q *fleetQueue) traffic() float64 { return q.in + q.out }
 
 // fleet is the grid of all queues, and which of them stand out.
 type fleet struct {
@@ -82,7 +81,7 @@ func newFleet(queues []*operate.Queue, seen *incident.View, rates *operate.Rates
 			one.atRisk = f.AtRisk
 		}
 		in, out := rates.Flow(q)
-		one.in, one.out, one.measured = in.PerSecond, out.PerSecond, in.Known
+		one.in, one.out, one.traffic, one.measured = in.PerSecond, out.PerSecond, in.PerSecond+out.PerSecond, in.Known
 		f.Measured = f.Measured || in.Known
 		concern := seen.Queues[name]
 		one.state, one.place = one.judge(concern.Level), concern.Place
@@ -91,7 +90,7 @@ func newFleet(queues []*operate.Queue, seen *incident.View, rates *operate.Rates
 	f.Worst = worstHost(all)
 	f.Broken = first(all, fleetNames, worstFirst, func(q *fleetQueue) bool { return q.state >= warned })
 	f.Losing = first(all, fleetNames, func(a, b fleetQueue) int { return b.Losses.Compare(a.Losses) }, func(q *fleetQueue) bool { return q.Lost+q.Rescued > 0 })
-	f.Traffic = first(all, fleetNames, func(a, b fleetQueue) int { return cmp.Compare(b.traffic(), a.traffic()) }, func(q *fleetQueue) bool { return q.traffic() > 0 })
+	f.Traffic = first(all, fleetNames, func(a, b fleetQueue) int { return cmp.Compare(b.traffic, a.traffic) }, func(q *fleetQueue) bool { return q.traffic > 0 })
 	if f.Hidden > 0 {
 		all = first(all, fleetCells, worstFirst, func(*fleetQueue) bool { return true })
 	}
@@ -141,14 +140,14 @@ func (q *fleetQueue) judge(level incident.Level) state {
 		return lossy
 	case q.atRisk > 0:
 		return risky
-	case q.traffic() > 0:
+	case q.traffic > 0:
 		return busy
 	}
 	return idle
 }
 
 func worstFirst(a, b fleetQueue) int {
-	return cmp.Or(cmp.Compare(b.state, a.state), cmp.Compare(a.place, b.place), b.Losses.Compare(a.Losses), cmp.Compare(b.atRisk, a.atRisk), cmp.Compare(b.traffic(), a.traffic()), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(cmp.Compare(b.state, a.state), cmp.Compare(a.place, b.place), b.Losses.Compare(a.Losses), cmp.Compare(b.atRisk, a.atRisk), cmp.Compare(b.traffic, a.traffic), cmp.Compare(a.ID, b.ID))
 }
 
 // first are the first n, in an order, of the queues that count. Only what may be among them is sorted.
@@ -257,7 +256,7 @@ func (q *fleetQueue) says() string {
 	if q.Waiting > 0 {
 		parts = append(parts, ui.Number(q.Waiting)+" waiting")
 	}
-	if q.traffic() > 0 {
+	if q.traffic > 0 {
 		parts = append(parts, q.flow())
 	} else if q.measured {
 		parts = append(parts, states[idle].means)

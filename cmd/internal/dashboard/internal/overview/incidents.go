@@ -10,6 +10,7 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
+	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
 	"curfew/monitor/changes"
 	"curfew/monitor/incident"
@@ -36,55 +37,47 @@ type IncidentPages struct {
 // Group has the page and its forms.
 func (a IncidentPages) Group() ui.Group {
 	return ui.Group{
-		Pages: map[string]ui.Page{"/incidents": {Title: "Incidents", Tab: "/incidents", Live: true, Build: a.build}},
+		Pages: map[string]ui.Page{"/incidents": {Title: "Incidents", Tab: "/incidents", Live: true, Build: func(r *http.Request, _ ui.Visitor) (ui.View, error) {
+			p := &page{a.Incidents.Overview(), a.Incidents.FileError(), ui.NewForm(r.URL.Query(), "duration", "1h"), time.Now().UnixMilli()}
+			return func(s *ui.Info) ui.Drawing {
+				return ui.Drawing{Top: h.H1(g.Text("Incidents")), Live: g.Group{p.mistakes(), p.now(s), p.windows(s), p.receivers(), p.over()}, Bottom: p.windowForm(s)}
+			}, nil
+		}}},
 		Changes: map[string]ui.Handler{
-			"/incidents/ack": a.acknowledge, "/maintenance": a.addWindow,
-			"/incidents/unack": func(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-				_, err := changes.Do(r.Context(), a.Changes, v.Actor(), changes.Unacknowledge, changes.IncidentID{ID: r.PostFormValue("id")})
-				a.done(w, r, "unacknowledged", err)
-			},
-			"/maintenance/end": func(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-				_, err := changes.Do(r.Context(), a.Changes, v.Actor(), changes.EndWindow, changes.WindowID{ID: r.PostFormValue("id")})
-				a.done(w, r, "window_ended", err)
-			},
+			"/incidents/ack": a.does("acknowledged", func(r *http.Request, by operate.Actor) error {
+				ask := incident.AckRequest{Comment: r.PostFormValue("comment")}
+				if d := r.PostFormValue("duration"); slices.Contains(lasts, d) {
+					ask.Duration = d
+				}
+				_, err := changes.Do(r.Context(), a.Changes, by, changes.Acknowledge, changes.Ack{ID: r.PostFormValue("id"), AckRequest: ask})
+				return err
+			}),
+			"/incidents/unack": a.does("unacknowledged", func(r *http.Request, by operate.Actor) error {
+				_, err := changes.Do(r.Context(), a.Changes, by, changes.Unacknowledge, changes.IncidentID{ID: r.PostFormValue("id")})
+				return err
+			}),
+			"/maintenance": a.does("window_begun", func(r *http.Request, by operate.Actor) error {
+				_, err := changes.Do(r.Context(), a.Changes, by, changes.AddWindow, incident.WindowRequest{Duration: r.PostFormValue("duration"), Window: incident.Window{
+					Condition: r.PostFormValue("condition"), VHost: r.PostFormValue("vhost"), Queue: r.PostFormValue("queue"), Comment: r.PostFormValue("comment"),
+				}})
+				return err
+			}),
+			"/maintenance/end": a.does("window_ended", func(r *http.Request, by operate.Actor) error {
+				_, err := changes.Do(r.Context(), a.Changes, by, changes.EndWindow, changes.WindowID{ID: r.PostFormValue("id")})
+				return err
+			}),
 		},
 	}
 }
 
-func (a IncidentPages) build(r *http.Request, _ ui.Visitor) (ui.View, error) {
-	return &page{a.Incidents.Overview(), a.Incidents.FileError(), ui.NewForm(r.URL.Query(), "duration", "1h"), time.Now().UnixMilli()}, nil
-}
-
-func (a IncidentPages) acknowledge(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	ask := incident.AckRequest{Comment: r.PostFormValue("comment")}
-	if d := r.PostFormValue("duration"); slices.Contains(lasts, d) {
-		ask.Duration = d
-	}
-	_, err := changes.Do(r.Context(), a.Changes, v.Actor(), changes.Acknowledge, changes.Ack{ID: r.PostFormValue("id"), AckRequest: ask})
-	a.done(w, r, "acknowledged", err)
-}
-
-func (a IncidentPages) addWindow(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	_, err := changes.Do(r.Context(), a.Changes, v.Actor(), changes.AddWindow, incident.WindowRequest{Duration: r.PostFormValue("duration"), Window: incident.Window{
-		Condition: r.PostFormValue("condition"), VHost: r.PostFormValue("vhost"), Queue: r.PostFormValue("queue"), Comment: r.PostFormValue("comment"),
-	}})
-	a.done(w, r, "window_begun", err)
-}
-
-// done answers a change.
-func (a IncidentPages) done(w http.ResponseWriter, r *http.Request, what string, err error) {
-	if err != nil {
-		a.Site.Refuse(w, r, err)
-		return
-	}
-	http.Redirect(w, r, ui.At("/incidents", "said", what), http.StatusSeeOther)
-}
-
-func (p *page) Draw(s *ui.Info) ui.Drawing {
-	return ui.Drawing{
-		Top:    h.H1(g.Text("Incidents")),
-		Live:   g.Group{p.mistakes(), p.now(s), p.windows(s), p.receivers(), p.over()},
-		Bottom: p.windowForm(s),
+// does makes a change, after which the page says what was done.
+func (a IncidentPages) does(said string, change func(r *http.Request, by operate.Actor) error) ui.Handler {
+	return func(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+		if err := change(r, v.Actor); err != nil {
+			a.Site.Refuse(w, r, err)
+			return
+		}
+		http.Redirect(w, r, ui.At("/incidents", "said", said), http.StatusSeeOther)
 	}
 }
 
@@ -135,7 +128,7 @@ func (p *page) one(s *ui.Info, i *incident.Incident, advise bool) g.Node {
 			g.If(i.Runbook != "", h.A(h.Href(i.Runbook), h.Rel("external noopener"), g.Text("What to do"))),
 			ui.Faint(i.Alertname))),
 		h.P(g.If(s.User.Admin, p.actions(s, i))),
-		ui.Details("History", g.Map(i.History, func(e incident.Entry) g.Node { return ui.Fact(ui.Clock(e.At.UnixMilli()), ui.Name(e.Text)) })))
+		h.Details(h.Summary(g.Text("History")), h.Dl(g.Map(i.History, func(e incident.Entry) g.Node { return ui.Fact(ui.Clock(e.At.UnixMilli()), ui.Name(e.Text)) }))))
 }
 
 func until(at *time.Time) string {
@@ -195,7 +188,7 @@ func (p *page) receivers() g.Node {
 func receiver(s incident.SinkStatus) g.Node {
 	is := g.Group{ui.Class("good", g.Text("works"))}
 	if s.Trouble != nil {
-		is = g.Group{ui.Class("bad", g.Text("failing")), g.Text(" "), ui.Lasting(s.Trouble.Since), g.Text(": "), ui.Name(s.Trouble.Error)}
+		is = g.Group{ui.Class("bad", g.Text("failing")), g.Text(" "), h.Time(h.Title("since "+ui.Instant(s.Trouble.Since)), g.Text("for "+ui.Span(time.Since(s.Trouble.Since)))), g.Text(": "), ui.Name(s.Trouble.Error)}
 	}
 	if s.Queued > 0 {
 		is = append(is, g.Text(", "+ui.Number(s.Queued)+" waiting"))
@@ -217,5 +210,5 @@ func (p *page) windowForm(s *ui.Info) g.Node {
 		f.Field("Queue", "queue", "", h.Placeholder("all; * and ? are wildcards")),
 		f.Choose("For", "duration", "", lasts...),
 		f.Field("Comment", "comment", "", h.MaxLength("500")),
-		ui.Primary("Begin")))
+		ui.Button("Begin", h.Class("primary"))))
 }

@@ -88,7 +88,11 @@ type Pages struct {
 func (d *Pages) Group() ui.Group {
 	group := ui.Group{
 		Pages: map[string]ui.Page{"/": {Title: "Overview", Tab: "/", Live: true, Build: d.build}},
-		Files: HistoryFiles(d.History),
+		Files: map[string]ui.Handler{},
+	}
+	if d.History != nil {
+		answer := d.History.Handler()
+		group.Files[numbersPath] = func(w http.ResponseWriter, r *http.Request, _ ui.Visitor) { answer.ServeHTTP(w, r) }
 	}
 	if d.Operations != nil {
 		group.Pages[deadlinesPath] = ui.Page{Title: "Deadlines", Tab: "/", Build: d.deadlines}
@@ -131,7 +135,7 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 		o.Fleet = newFleet(queues, seen, d.Operations.Rates)
 	}
 	o.History = NewTrends(d.History, "/", r.URL.Query(), "", "")
-	return o, nil
+	return o.draw, nil
 }
 
 // address finds out how this Curfew is reached. If it listens on all addresses, that is by the name that the browser uses.
@@ -155,7 +159,7 @@ func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visit
 	if of == nil {
 		return nil, nil
 	}
-	queues, err := of.ListQueues(ctx, v.Actor())
+	queues, err := of.ListQueues(ctx, v.Actor)
 	o.fates = map[[2]string]string{}
 	for _, q := range queues {
 		if q.DeadLetters {
@@ -163,7 +167,7 @@ func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visit
 		}
 		o.Ready, o.Unacked, o.Consumers = o.Ready+q.Ready, o.Unacked+q.Unacked, o.Consumers+q.Consumers
 	}
-	o.Queues, o.Losses = len(queues), operate.LossesOfAll(queues, hour, of.Visible(v.Actor()))
+	o.Queues, o.Losses = len(queues), operate.LossesOfAll(queues, hour, of.Visible(v.Actor))
 	of.Rates.Refresh()
 	rates := of.Rates.Of(of.Totals(), operate.TotalKey{})
 	o.Published, o.Delivered = rates["publish"], rates["deliver_get"]
@@ -195,7 +199,7 @@ func (o *overview) watch(m Monitor, all []deadline.Forecast, concerns map[incide
 			o.Next = f
 		}
 	}
-	if o.NearlyDue = soon > 0; last <= o.Timeline.End() {
+	if o.NearlyDue = soon > 0; last <= o.Timeline.End {
 		o.Timeline.Agree(int64(o.AtRisk-soon), int64(soon))
 	}
 	o.Forecasts = all[:min(len(all), overviewForecasts)]

@@ -9,7 +9,6 @@ import (
 	h "maragu.dev/gomponents/html"
 
 	"curfew/broker/deadline"
-	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
 	"curfew/monitor"
 	"curfew/monitor/history"
@@ -19,7 +18,7 @@ import (
 // measuring stands for a rate that is not known yet.
 const measuring = "measuring"
 
-func (o *overview) Draw(*ui.Info) ui.Drawing {
+func (o *overview) draw(*ui.Info) ui.Drawing {
 	columns := func(parts ...g.Node) g.Node { return h.Div(append([]g.Node{h.Class("columns")}, parts...)...) }
 	live := g.Group{o.verdicts(), o.figures(), o.start(), o.fleet(), o.Timeline.draw()}
 	if o.Watched {
@@ -143,12 +142,10 @@ func (o *overview) figures() g.Node {
 		g.If(!o.Remote, g.Group{
 			ui.Figure("Ready", g.Text(ui.Number(o.Ready))),
 			ui.Figure("Unacked", g.Text(ui.Number(o.Unacked))),
-			ui.Figure("Published /s", rate(o.Published)),
-			ui.Figure("Delivered /s", rate(o.Delivered)),
+			ui.Figure("Published /s", ui.Either(o.Published.Known, ui.Rate(o.Published), ui.Faint(measuring))),
+			ui.Figure("Delivered /s", ui.Either(o.Delivered.Known, ui.Rate(o.Delivered), ui.Faint(measuring))),
 		}))
 }
-
-func rate(r operate.Rate) g.Node { return ui.Either(r.Known, ui.Rate(r), ui.Faint(measuring)) }
 
 func (o *overview) forecasts() g.Node {
 	var more g.Node
@@ -175,7 +172,7 @@ func (o *overview) forecast(f *deadline.Forecast) g.Node {
 
 func (o *overview) lateness() g.Node {
 	l := o.Histogram
-	views, over := ui.Choices("Span of the lateness", l.Choices), "in "+ui.Since(o.Started)
+	views, over := ui.Choices("Span of the lateness", l.Choices), "in "+ui.Span(time.Since(o.Started))
 	if l.Span > 0 {
 		over = "in the last " + ui.Span(l.Span)
 	}
@@ -185,7 +182,7 @@ func (o *overview) lateness() g.Node {
 	case l.Span > 0:
 		return ui.Card("lateness", "Lateness", views, ui.Empty(g.Text("Nothing expired "+over+".")))
 	}
-	return ui.Card("lateness", "Lateness", nil, ui.Empty(g.Text("Nothing expired since Curfew started "+ui.Since(o.Started)+" ago.")))
+	return ui.Card("lateness", "Lateness", nil, ui.Empty(g.Text("Nothing expired since Curfew started "+ui.Span(time.Since(o.Started))+" ago.")))
 }
 
 func (o *overview) expired() g.Node {
@@ -208,7 +205,7 @@ func (o *overview) expired() g.Node {
 
 func (o *overview) components() g.Node {
 	if o.Remote {
-		return ui.Card("parts", "Components", nil, ui.Facts(o.schedule(), ui.Fact("RabbitMQ", ui.Link("/rabbitmq", g.Text("its queues"))), ui.Fact("Up", g.Text(ui.Since(o.Started)))))
+		return ui.Card("parts", "Components", nil, ui.Facts(o.schedule(), ui.Fact("RabbitMQ", ui.Link("/rabbitmq", g.Text("its queues"))), ui.Fact("Up", g.Text(ui.Span(time.Since(o.Started))))))
 	}
 	publishers := ui.Class("good", g.Text("free to publish"))
 	switch {
@@ -229,12 +226,12 @@ func (o *overview) components() g.Node {
 		ui.Fact("Memory", g.Text(memory)),
 		ui.Fact("Clients", g.Text(ui.Plural(o.Connections, "connection")+", "+ui.Plural(o.Channels, "channel")+", "+ui.Plural(o.Consumers, "consumer"))),
 		ui.Fact("Queues", ui.Link("/queues", g.Text(ui.Plural(o.Queues, "queue")))),
-		ui.Fact("Up", g.Text(ui.Since(o.Started)))))
+		ui.Fact("Up", g.Text(ui.Span(time.Since(o.Started))))))
 }
 
 func (o *overview) schedule() g.Node {
 	which, then, well := o.Health.Schedule.Says()
-	return ui.Fact("Schedule", ui.Class(goodIf(well), g.Text(which)), g.Text(then+" "), ui.Lasting(o.Health.Since))
+	return ui.Fact("Schedule", ui.Class(goodIf(well), g.Text(which)), g.Text(then+" "), h.Time(h.Title("since "+ui.Instant(o.Health.Since)), g.Text("for "+ui.Span(time.Since(o.Health.Since)))))
 }
 
 func (o *overview) store() g.Node {

@@ -2,7 +2,6 @@ package overview
 
 import (
 	"maps"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -104,15 +103,6 @@ func near(marks []history.Mark, at int64, most time.Duration) (list []history.Ma
 		from, after = max(from-1, 0), min(after+1, len(marks))
 	}
 	return marks[from:after]
-}
-
-// HistoryFiles answers the script.
-func HistoryFiles(h *history.History) map[string]ui.Handler {
-	if h == nil {
-		return nil
-	}
-	answer := h.Handler()
-	return map[string]ui.Handler{numbersPath: func(w http.ResponseWriter, r *http.Request, _ ui.Visitor) { answer.ServeHTTP(w, r) }}
 }
 
 // Draw shows the card. It may be in the live part of a page: the charts update themselves.

@@ -3,10 +3,8 @@ package topology
 import (
 	"cmp"
 	"context"
-	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"curfew/broker/operate"
@@ -44,6 +42,7 @@ type connection struct {
 	Rates   []rates // of each
 	Holders []operate.Consumer
 	Past    int // messages that it holds past their deadlines
+	Title   string
 }
 
 // rates are how fast a channel's counts rise, by their names.
@@ -54,18 +53,13 @@ func title(c *operate.Client, otherwise string) string {
 	return cmp.Or(c.Name, strings.TrimSpace(c.Product+" "+c.Version), otherwise)
 }
 
-// title is the client's own name, or its address if it has none.
-func (c *connection) title() string { return title(&c.Client, c.Name) }
-
-func address(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
-
 // gather lists the connections that the user may see.
 func (p ConnectionPages) gather(ctx context.Context, v ui.Visitor) ([]connection, error) {
-	found, err := p.Operations.ListConnections(ctx, v.Actor())
+	found, err := p.Operations.ListConnections(ctx, v.Actor)
 	if err != nil {
 		return nil, err
 	}
-	holders, err := operate.Holders(p.Operations.Access, v.Actor(), operate.QueueName{})
+	holders, err := operate.Holders(p.Operations.Access, v.Actor, operate.QueueName{})
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +72,7 @@ func (p ConnectionPages) gather(ctx context.Context, v ui.Visitor) ([]connection
 	list := make([]connection, len(found))
 	for i, c := range found {
 		one := connection{Connection: c, Client: operate.ClientOf(c.ClientProperties), Holders: of[c.Name]}
+		one.Title = title(&one.Client, c.Name)
 		sum, channels := operate.Counts{}, []any{}
 		for j := range c.Channels {
 			counts := operate.ChannelCounts(&c.Channels[j].Stats)
@@ -94,7 +89,7 @@ func (p ConnectionPages) gather(ctx context.Context, v ui.Visitor) ([]connection
 		list[i] = one
 	}
 	slices.SortStableFunc(list, func(x, y connection) int {
-		return cmp.Or(cmp.Compare(y.Past, x.Past), cmp.Compare(y.Unacked(), x.Unacked()), cmp.Compare(x.title(), y.title()))
+		return cmp.Or(cmp.Compare(y.Past, x.Past), cmp.Compare(y.Unacked(), x.Unacked()), cmp.Compare(x.Title, y.Title))
 	})
 	return list, nil
 }
@@ -112,12 +107,12 @@ func (p ConnectionPages) list(r *http.Request, v ui.Visitor) (ui.View, error) {
 	page := &listPage{Find: r.URL.Query().Get("q"), All: len(all)}
 	for i := range all {
 		c := &all[i]
-		if contains(page.Find, c.title(), c.Name, c.User, c.VHost, c.State(), c.Client.Product) {
+		if contains(page.Find, c.Title, c.Name, c.User, c.VHost, c.State(), c.Client.Product) {
 			page.List = append(page.List, *c)
 		}
 	}
 	page.List, page.Cut = ui.CutOf(page.List, tab, r.URL.Query(), "page")
-	return page, err
+	return page.draw, err
 }
 
 // contains reports whether one of the texts contains what somebody searches for.
@@ -142,12 +137,8 @@ func (p ConnectionPages) one(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if i < 0 {
 		return nil, operate.ErrNotFound
 	}
-	return &onePage{connection: all[i], MayClose: p.mayClose(v, all[i].User), Now: p.Operations.State().NowMillis}, nil
-}
-
-func (p ConnectionPages) mayClose(v ui.Visitor, user string) bool {
-	actor := v.Actor()
-	return user == v.Name || actor.Has(operate.Administrator)
+	page := &onePage{connection: all[i], MayClose: all[i].User == v.Name || v.Has(operate.Administrator), Now: p.Operations.State().NowMillis}
+	return page.draw, nil
 }
 
 // consumersPage is the content of the page of all consumers.
@@ -163,7 +154,7 @@ type consumersPage struct {
 }
 
 func (p ConnectionPages) consumers(r *http.Request, v ui.Visitor) (ui.View, error) {
-	all, err := operate.Holders(p.Operations.Access, v.Actor(), operate.QueueName{})
+	all, err := operate.Holders(p.Operations.Access, v.Actor, operate.QueueName{})
 	page := &consumersPage{Find: r.URL.Query().Get("q"), All: len(all), Now: p.Operations.State().NowMillis}
 	for i := range all {
 		c := &all[i]
@@ -175,16 +166,16 @@ func (p ConnectionPages) consumers(r *http.Request, v ui.Visitor) (ui.View, erro
 	if err == nil {
 		err = p.work(r.Context(), v, page)
 	}
-	return page, err
+	return page.draw, err
 }
 
 // work adds how much the consumers of a page do, and how many messages wait for them.
 func (p ConnectionPages) work(ctx context.Context, v ui.Visitor, page *consumersPage) error {
-	queues, err := p.Operations.ListQueues(ctx, v.Actor())
+	queues, err := p.Operations.ListQueues(ctx, v.Actor)
 	if err != nil {
 		return err
 	}
-	found, err := p.Operations.ListConnections(ctx, v.Actor())
+	found, err := p.Operations.ListConnections(ctx, v.Actor)
 	if err != nil {
 		return err
 	}

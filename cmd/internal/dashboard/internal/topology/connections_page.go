@@ -2,9 +2,9 @@ package topology
 
 import (
 	"cmp"
+	"net"
 	"slices"
 	"strconv"
-	"time"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -28,7 +28,7 @@ func heading(title, path, find string) g.Node {
 	}
 }
 
-func (p *listPage) Draw(*ui.Info) ui.Drawing {
+func (p *listPage) draw(*ui.Info) ui.Drawing {
 	d := ui.Drawing{Top: heading("Connections", tab, p.Find)}
 	switch {
 	case p.All == 0:
@@ -40,17 +40,15 @@ func (p *listPage) Draw(*ui.Info) ui.Drawing {
 			[]string{"Client", "State", "#Past deadline", "#Unacked", "#Consumers", "#Channels", "#Published /s", "#Delivered /s", "User", "Address", "Connected"},
 			g.Map(p.List, func(c connection) g.Node {
 				return h.Tr(
-					h.Td(ui.QueueLink(connectionURL(c.Name), c.VHost, c.title())),
+					h.Td(ui.QueueLink(ui.At("/connection", "name", c.Name), c.VHost, c.Title)),
 					h.Td(state(c.State())),
 					ui.Amount(past(c.Past)), ui.Amount(ui.OrFaint(c.Unacked())), ui.Amount(ui.OrFaint(c.Consumers())), ui.Amount(ui.OrFaint(len(c.Channels))),
 					ui.Amount(ui.Rate(c.Rate["publish"])), ui.Amount(ui.Rate(c.Rate["deliver_get"])),
-					h.Td(ui.Name(c.User)), h.Td(h.Class("tight"), ui.Name(address(c.PeerHost, c.PeerPort))), h.Td(h.Class("tight"), ui.Ago(c.Since)))
+					h.Td(ui.Name(c.User)), h.Td(h.Class("tight"), ui.Name(net.JoinHostPort(c.PeerHost, strconv.Itoa(c.PeerPort)))), h.Td(h.Class("tight"), ui.Ago(c.Since)))
 			})), p.Cut.DrawIfCut("connection"))
 	}
 	return d
 }
-
-func connectionURL(name string) string { return ui.At("/connection", "name", name) }
 
 // state shows whether the connection is held up, in RabbitMQ's words.
 func state(of string) g.Node {
@@ -69,20 +67,12 @@ func past(n int) g.Node {
 	return ui.Class("bad", ui.Bold(ui.Number(n)))
 }
 
-func (p *onePage) Draw(*ui.Info) ui.Drawing {
+func (p *onePage) draw(*ui.Info) ui.Drawing {
 	closing := ui.Faint("Only its user or an administrator may close it.")
 	if p.MayClose {
 		closing = ui.DangerLink(ui.At(closePath, "name", p.Name), "Close…")
 	}
-	return ui.Drawing{
-		Top:    g.Group{ui.Crumbs(tab, "Connections", p.VHost), h.H1(ui.Name(p.title())), ui.Menu("Actions", closing)},
-		Live:   g.Group{p.figures(), p.holders(), p.channels()},
-		Bottom: p.facts(),
-	}
-}
-
-func (p *onePage) figures() g.Node {
-	return ui.Figures(
+	figures := ui.Figures(
 		ui.Figure("State", g.If(p.State() != "running", h.Class("warn")), g.Text(p.State())),
 		ui.Figure("Past deadline", g.If(p.Past > 0, h.Class("bad")), g.Text(ui.Number(p.Past))),
 		ui.Figure("Unacked", g.Text(ui.Number(p.Unacked()))),
@@ -91,13 +81,18 @@ func (p *onePage) figures() g.Node {
 		ui.Figure("Delivered /s", ui.Rate(p.Rate["deliver_get"])),
 		ui.Figure("Received", g.Text(ui.Bytes(int64(p.Received)))),
 		ui.Figure("Sent", g.Text(ui.Bytes(int64(p.Sent)))))
+	return ui.Drawing{
+		Top:    g.Group{ui.Crumbs(tab, "Connections", p.VHost), h.H1(ui.Name(p.Title)), ui.Menu("Actions", closing)},
+		Live:   g.Group{figures, p.holders(), p.channels()},
+		Bottom: p.facts(),
+	}
 }
 
 func (p *onePage) holders() g.Node {
 	if len(p.Holders) == 0 {
 		return ui.Card("holds", "Consumers", nil, ui.Empty(g.Text("It consumes nothing and holds nothing.")))
 	}
-	return ui.Card("holds", "Consumers", nil, Table(p.Holders, p.Now, true))
+	return ui.Card("holds", "Consumers", nil, Table(p.Holders, p.Now, true, nil))
 }
 
 func (p *onePage) channels() g.Node {
@@ -119,8 +114,8 @@ func (p *onePage) channels() g.Node {
 			ui.Amount(ui.OrFaint(ch.Unacked)), ui.Amount(ui.OrFaint(int(ch.Unconfirmed))),
 			ui.Amount(ui.Rate(rate["publish"])), ui.Amount(ui.Rate(rate["deliver_get"])), ui.Amount(ui.Rate(rate["ack"]))))
 	}
-	return ui.Card("channels", "Channels", nil, ui.PlainTable("Channels",
-		[]string{"Number", "Publishes with", "#Prefetch", "#of the channel", "#Unacked", "#Unconfirmed", "#Published /s", "#Delivered /s", "#Acked /s"}, rows))
+	return ui.Card("channels", "Channels", nil, ui.Table([]string{"Number", "Publishes with", "#Prefetch", "#of the channel", "#Unacked", "#Unconfirmed", "#Published /s", "#Delivered /s", "#Acked /s"}, rows,
+		h.Role("group"), h.Aria("label", "Channels"), h.TabIndex("0")))
 }
 
 func limit(prefetch int) g.Node {
@@ -142,7 +137,7 @@ func (p *onePage) facts() g.Node {
 	return ui.Card("facts", "About it", nil, ui.Facts(
 		ui.Fact("Name", ui.Name(p.Name)),
 		ui.Fact("User", ui.Name(p.User)),
-		ui.Fact("Address", ui.Name(address(p.PeerHost, p.PeerPort))),
+		ui.Fact("Address", ui.Name(net.JoinHostPort(p.PeerHost, strconv.Itoa(p.PeerPort)))),
 		ui.Fact("Client", ui.NameOr(p.Client.Product, ui.Faint("none")), g.Text(" "), ui.Name(p.Client.Version)),
 		ui.Fact("Platform", ui.NameOr(p.Client.Platform, ui.Faint("none"))),
 		ui.Fact("Login", ui.Name(p.Mechanism)),
@@ -151,7 +146,7 @@ func (p *onePage) facts() g.Node {
 		ui.Fact("Connected", ui.Ago(p.Since))))
 }
 
-func (p *consumersPage) Draw(*ui.Info) ui.Drawing {
+func (p *consumersPage) draw(*ui.Info) ui.Drawing {
 	d := ui.Drawing{Top: heading("Consumers", consumers, p.Find)}
 	switch {
 	case p.All == 0:
@@ -159,7 +154,7 @@ func (p *consumersPage) Draw(*ui.Info) ui.Drawing {
 	case p.Cut.Of == 0:
 		d.Live = ui.Only(g.Text("No consumer matches. "), ui.Link(consumers, g.Text("Show all")), g.Text("."))
 	default:
-		d.Live = h.Section(h.Class("card"), table(p.List, p.Now, true, p.work), p.Cut.DrawIfCut("consumer"))
+		d.Live = h.Section(h.Class("card"), Table(p.List, p.Now, true, p.work), p.Cut.DrawIfCut("consumer"))
 	}
 	return d
 }
@@ -191,18 +186,14 @@ func Clients(list []operate.Consumer) g.Node {
 	nodes := g.Group{}
 	for _, c := range first[:min(len(first), clientsNamed)] {
 		name := title(&c.Client, c.User)
-		nodes = append(nodes, h.Div(ui.Link(connectionURL(c.Connection), ui.Name(name)), g.If(held[name] > 0, ui.Class("bad", g.Text(" holds "+ui.Number(held[name])+" past deadline")))))
+		nodes = append(nodes, h.Div(ui.Link(ui.At("/connection", "name", c.Connection), ui.Name(name)), g.If(held[name] > 0, ui.Class("bad", g.Text(" holds "+ui.Number(held[name])+" past deadline")))))
 	}
 	return g.Group{nodes, g.If(len(first) > clientsNamed, h.Div(ui.Faint("and "+ui.Number(len(first)-clientsNamed)+" more")))}
 }
 
-// Table lists who holds messages of one queue or of several. now is in Unix ms.
-func Table(list []operate.Consumer, now int64, queues bool) g.Node {
-	return table(list, now, queues, nil)
-}
-
-// table is Table. With work it also shows how much each consumer does, and how many messages wait for it.
-func table(list []operate.Consumer, now int64, queues bool, work func(*operate.Consumer) g.Node) g.Node {
+// Table lists who holds messages of one queue or of several. now is in Unix ms. With work it also shows how much each consumer does, and how many
+// messages wait for it.
+func Table(list []operate.Consumer, now int64, queues bool, work func(*operate.Consumer) g.Node) g.Node {
 	headings := []string{"Client", "#Past deadline", "#Unacked", "#Prefetch", "Held for", "User", "Address", "Status"}
 	if work != nil {
 		headings = slices.Insert(headings, 3, "#Waiting", "#Acked /s")
@@ -217,23 +208,21 @@ func row(c *operate.Consumer, now int64, queues bool, work func(*operate.Consume
 	tag := cmp.Or(c.Tag, "basic.get")
 	oldest := ui.Faint("–")
 	if c.OldestMillis != 0 {
-		oldest = h.Time(h.Title(ui.UTC(c.OldestMillis)), g.Text(span(now-c.OldestMillis)))
+		oldest = h.Time(h.Title(ui.UTC(c.OldestMillis)), g.Text(ui.Millis(max(now-c.OldestMillis, 0))))
 	}
 	over := past(c.PastDeadline)
 	if c.EarliestMillis != 0 {
-		over = g.Group{over, h.Br(), ui.Faint("for " + span(now-c.EarliestMillis))}
+		over = g.Group{over, h.Br(), ui.Faint("for " + ui.Millis(max(now-c.EarliestMillis, 0)))}
 	}
 	queue := c.Queue
 	return h.Tr(
-		h.Td(ui.Link(connectionURL(c.Connection), ui.Name(title(&c.Client, c.User))), h.Br(), ui.Class("faint", ui.Name(tag))),
+		h.Td(ui.Link(ui.At("/connection", "name", c.Connection), ui.Name(title(&c.Client, c.User))), h.Br(), ui.Class("faint", ui.Name(tag))),
 		g.Iff(queues, func() g.Node {
 			return h.Td(ui.QueueLink(ui.QueueURL(queue.VHost().Name(), queue.Name()), queue.VHost().Name(), queue.Name()))
 		}),
 		ui.Amount(over), ui.Amount(ui.OrFaint(c.Unacked)), g.Iff(work != nil, func() g.Node { return work(c) }), ui.Amount(limit(c.Prefetch)), h.Td(h.Class("tight"), oldest),
-		h.Td(ui.Name(c.User)), h.Td(h.Class("tight"), ui.Name(address(c.PeerHost, c.PeerPort))), h.Td(status(c)))
+		h.Td(ui.Name(c.User)), h.Td(h.Class("tight"), ui.Name(net.JoinHostPort(c.PeerHost, strconv.Itoa(c.PeerPort)))), h.Td(status(c)))
 }
-
-func span(millis int64) string { return ui.Span(time.Duration(max(millis, 0)) * time.Millisecond) }
 
 // status shows whether messages are delivered to the consumer, and what else is special about it.
 func status(c *operate.Consumer) g.Node {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -28,11 +29,11 @@ func (p Pages) makePublishForm(v ui.Visitor, values url.Values) *publishForm {
 	if len(values["token"]) == 0 { // not sent yet
 		f.Values.Set("persistent", "1")
 	}
-	return &publishForm{Form: f, VHosts: p.Operations.VHostNames(v.Actor())}
+	return &publishForm{Form: f, VHosts: p.Operations.VHostNames(v.Actor)}
 }
 
 func (p Pages) publishForm(r *http.Request, v ui.Visitor) (ui.View, error) {
-	q, a := r.URL.Query(), v.Actor()
+	q, a := r.URL.Query(), v.Actor
 	may := operate.MayChange(p.Operations.Access, a, q.Get("vhost"))
 	if q.Has("exchange") || q.Has("key") {
 		may = operate.MayExchange(p.Operations.Access, a, access.Write, cmp.Or(q.Get("vhost"), "/"), q.Get("exchange"))
@@ -40,7 +41,7 @@ func (p Pages) publishForm(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if !may {
 		return nil, operate.ErrNotYours
 	}
-	return p.makePublishForm(v, q), nil
+	return p.makePublishForm(v, q).draw, nil
 }
 
 // publish publishes a message, and shows the form again as it was, for the next message.
@@ -48,19 +49,19 @@ func (p Pages) publish(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	form := p.makePublishForm(v, r.PostForm)
 	f := form.Form
 	m := operate.Publication{
-		Exchange: operate.ExchangeName{VHost: f.Get("vhost"), Name: f.Get("exchange")}, RoutingKey: f.Get("key"), Properties: form.properties(), Body: []byte(f.Lines("body")),
+		Exchange: operate.ExchangeName{VHost: f.Get("vhost"), Name: f.Get("exchange")}, RoutingKey: f.Get("key"), Properties: form.properties(), Body: []byte(strings.ReplaceAll(f.Get("body"), "\r\n", "\n")),
 	}
 	var err error
 	routed := false
 	if f.OK() {
-		routed, err = p.Operations.Publish(r.Context(), v.Actor(), &m)
+		routed, err = p.Operations.Publish(r.Context(), v.Actor, &m)
 	}
 	if err != nil || !f.OK() {
-		f.Again(p.Site, w, r, v, publish, err, form)
+		f.Again(p.Site, w, r, v, publish, err, form.draw)
 		return
 	}
 	form.Lost, form.Done = !routed, "Published, and a queue took it."
-	p.Site.Show(w, r, http.StatusOK, v, publish, form)
+	p.Site.Show(w, r, http.StatusOK, v, publish, form.draw)
 }
 
 // properties reads the message's properties. An empty field is a property that is not set.
@@ -88,7 +89,7 @@ func (p *publishForm) properties() (m operate.Properties) {
 		}
 		m.Priority = uint8(n)
 	}
-	if f.Checked("persistent") {
+	if f.Get("persistent") != "" {
 		m.DeliveryMode = 2
 	}
 	return m
@@ -98,33 +99,14 @@ func (p *publishForm) properties() (m operate.Properties) {
 type getPage struct {
 	operate.QueueDetail
 	Form     *ui.Form
-	Asked    bool // a message was asked for
-	Got      *got // nil: the queue is empty
+	Asked    bool   // a message was asked for
+	Got      g.Node // nil: the queue is empty
 	Requeued bool
-}
-
-// got is a message as a consumer would have received it.
-type got struct {
-	Exchange, RoutingKey string
-	Redelivered          bool
-	Left                 int
-	Properties, Headers  []ui.Pair
-	Bytes                int
-	Text                 string
-	Hex, Cut             bool
 }
 
 func (p Pages) getPage(r *http.Request, v ui.Visitor, values url.Values) (*getPage, error) {
 	q, err := p.queue(r, v, values, access.Read)
 	return &getPage{QueueDetail: q, Form: ui.NewForm(values, "then", "requeue")}, err
-}
-
-func (p Pages) askGet(r *http.Request, v ui.Visitor) (ui.View, error) {
-	page, err := p.getPage(r, v, r.URL.Query())
-	if err != nil {
-		return nil, err
-	}
-	return page, nil
 }
 
 // maxBody bounds how much of a body a page shows, in bytes.
@@ -144,29 +126,20 @@ func (p Pages) get(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	request, known := after[page.Form.Get("then")]
 	if !known {
 		page.Form.Wrong("then", "Choose what becomes of the message.")
-		page.Form.Again(p.Site, w, r, v, getMessage, nil, page)
+		page.Form.Again(p.Site, w, r, v, getMessage, nil, page.draw)
 		return
 	}
 	request.Queue, request.Count = ui.Named(r.PostForm), 1
-	err = p.Operations.Get(r.Context(), v.Actor(), request, func(d *broker.Delivery) {
-		m := &d.Message
-		page.Got = &got{Exchange: string(m.Exchange), RoutingKey: string(m.RoutingKey), Redelivered: d.Redelivered, Left: d.Ready, Bytes: len(m.Body)}
-		if properties, err := broker.ParseStored(m.Properties); err == nil {
-			page.Got.Properties, page.Got.Headers = ui.Properties(&properties), ui.Fields(properties.Headers)
-		}
-		body := m.Body[:min(len(m.Body), maxBody)]
-		page.Got.Cut = len(body) < len(m.Body)
-		page.Got.Text, page.Got.Hex = ui.Body(body, page.Got.Cut)
-	})
+	err = p.Operations.Get(r.Context(), v.Actor, request, func(d *broker.Delivery) { page.Got = drawGot(d) })
 	if err != nil {
-		page.Form.Again(p.Site, w, r, v, getMessage, err, page)
+		page.Form.Again(p.Site, w, r, v, getMessage, err, page.draw)
 		return
 	}
 	page.Asked, page.Requeued = true, request.After == broker.PutBack && !request.NoAck
-	p.Site.Show(w, r, http.StatusOK, v, getMessage, page)
+	p.Site.Show(w, r, http.StatusOK, v, getMessage, page.draw)
 }
 
-func (p *publishForm) Draw(s *ui.Info) ui.Drawing {
+func (p *publishForm) draw(s *ui.Info) ui.Drawing {
 	f := p.Form
 	became := ui.Done(p.Done)
 	if p.Lost {
@@ -180,7 +153,7 @@ func (p *publishForm) Draw(s *ui.Info) ui.Drawing {
 		h.P(h.Class("crumbs"), ui.Link(exchangesTab, g.Text("Exchanges"))), h.H1(g.Text("Publish a message")), became,
 		h.Section(h.Class("card"), s.Sheet(publish, f, g.Group{
 			f.Field("Exchange", "exchange", "Empty: the default exchange, which routes to the queue named by the key."),
-			f.ChooseVHost(p.VHosts),
+			f.Choose("Virtual host", "vhost", "", ui.Or("", p.VHosts)...),
 			f.Field("Routing key", "key", "", h.MaxLength("255")),
 			f.Field("Expires after", "expiration", "In ms, or as 90s, 10m or 24h. Empty: the queue's time to live.", h.Placeholder("90s")),
 			f.Area("Body", "body", "", 8),
@@ -192,11 +165,11 @@ func (p *publishForm) Draw(s *ui.Info) ui.Drawing {
 				f.Area("Headers", "headers", `A JSON object, for example {"tenant": "acme"}.`, 3),
 				f.Field("Message id", "message_id", ""), f.Field("Correlation id", "correlation_id", ""),
 				f.Field("Type", "type", ""), f.Field("Reply to", "reply_to", ""), f.Field("App id", "app_id", ""), f.Field("Content encoding", "content_encoding", ""))),
-		}, ui.Primary("Publish"), back)),
+		}, ui.Button("Publish", h.Class("primary")), back)),
 	}}
 }
 
-func (p *getPage) Draw(s *ui.Info) ui.Drawing {
+func (p *getPage) draw(s *ui.Info) ui.Drawing {
 	f := p.Form
 	return ui.Drawing{Live: g.Group{
 		ui.QueueCrumbs(p.VHost, p.Name), h.H1(g.Text("Get a message")),
@@ -207,7 +180,7 @@ func (p *getPage) Draw(s *ui.Info) ui.Drawing {
 			s.Sheet(getMessage, f, g.Group{
 				ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Name),
 				f.Choose("Then", "then", "", "requeue", "put it back, marked as redelivered", "reject", "reject it: it is dead-lettered, or dropped", "ack", "remove it for good"),
-			}, ui.Danger("Get it"), ui.Link(ui.QueueURL(p.VHost, p.Name), g.Text("Cancel")))),
+			}, ui.Button("Get it", h.Class("danger")), ui.Link(ui.QueueURL(p.VHost, p.Name), g.Text("Cancel")))),
 	}}
 }
 
@@ -218,21 +191,27 @@ func (p *getPage) result() g.Node {
 	if p.Got == nil {
 		return ui.Only(g.Text("No message is ready."))
 	}
-	m := p.Got
-	how := "pre"
-	if m.Hex {
-		how = "hex"
-	}
 	became := "It left the queue."
 	if p.Requeued {
 		became = "It is back in the queue."
 	}
-	exchange := ui.NameOr(m.Exchange, g.Text("(default exchange)"))
-	return g.Group{
-		ui.Done(became),
-		ui.Card("got", "The message", nil, ui.Facts(
-			ui.Fact("Exchange", exchange), ui.Fact("Routing key", ui.Name(m.RoutingKey)), g.If(m.Redelivered, ui.Fact("Redelivered", g.Text("yes"))),
-			ui.Pairs(m.Properties), ui.Pairs(m.Headers), ui.Fact("Size", g.Text(ui.Bytes(int64(m.Bytes)))), ui.Fact("Behind it", g.Text(ui.Plural(m.Left, "message")))),
-			h.Pre(h.Class(how), g.Text(m.Text)), g.If(m.Cut, ui.Faint("Only the first 64 KiB are shown."))),
+	return g.Group{ui.Done(became), p.Got}
+}
+
+// drawGot shows a message as a consumer would have received it. It keeps nothing of it.
+func drawGot(d *broker.Delivery) g.Node {
+	m, facts := &d.Message, g.Group{}
+	if properties, err := broker.ParseStored(m.Properties); err == nil {
+		facts = g.Group{ui.Pairs(ui.Properties(&properties)), ui.Pairs(ui.Fields(properties.Headers))}
 	}
+	cut, how := len(m.Body) > maxBody, "pre"
+	text, dumped := ui.Body(m.Body[:min(len(m.Body), maxBody)], cut)
+	if dumped {
+		how = "hex"
+	}
+	return ui.Card("got", "The message", nil, ui.Facts(
+		ui.Fact("Exchange", ui.NameOr(string(m.Exchange), g.Text("(default exchange)"))), ui.Fact("Routing key", ui.Name(string(m.RoutingKey))),
+		g.If(d.Redelivered, ui.Fact("Redelivered", g.Text("yes"))), facts,
+		ui.Fact("Size", g.Text(ui.Bytes(int64(len(m.Body))))), ui.Fact("Behind it", g.Text(ui.Plural(d.Ready, "message")))),
+		h.Pre(h.Class(how), g.Text(text)), g.If(cut, ui.Faint("Only the first 64 KiB are shown.")))
 }

@@ -25,6 +25,7 @@ type page struct {
 	path string
 	ops  []*operate.Op
 	list *operate.Op // whose rows' links lead here; nil: none
+	form bool        // the page has nothing but one form
 }
 
 // Group has the pages and the forms.
@@ -49,6 +50,7 @@ func (p OperationPages) Group() ui.Group {
 		if one.list = opening(path); one.list != nil {
 			title, tab = ui.Sentence(one.list.Noun), one.list.Page.Tab
 		}
+		one.form = len(one.ops) == 1 && !one.ops[0].IsList && one.list == nil
 		group.Pages[path] = ui.Page{Title: title, Tab: tab, Live: one.ops[0].Page.Live, Build: one.build}
 	}
 	return group
@@ -92,15 +94,12 @@ type view struct {
 
 func (p *page) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 	c, err := p.content(r, v, r.URL.Query(), nil)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c.draw, err
 }
 
 // content gathers what the page shows for a query. sent is the card of a form that was sent and is shown again; nil: none was.
 func (p *page) content(r *http.Request, v ui.Visitor, q url.Values, sent *card) (*view, error) {
-	c := &view{page: p, values: q, vhosts: p.Operations.VHostNames(v.Actor()), actor: v.Actor()}
+	c := &view{page: p, values: q, vhosts: p.Operations.VHostNames(v.Actor), actor: v.Actor}
 	if done := operate.Defined[operate.Operation(q.Get("done"))]; done != nil {
 		c.done = done.Page.Done
 	}
@@ -141,10 +140,14 @@ func (p *page) content(r *http.Request, v ui.Visitor, q url.Values, sent *card) 
 				one.more = "These are the first " + ui.Number(one.all) + ", the most that are listed. If there are more, they show as these leave."
 			}
 			if op.Page.Find != "" {
-				rows = slices.DeleteFunc(rows, func(row any) bool { return !found(op, row, q.Get("q")) })
+				rows = slices.DeleteFunc(rows, func(row any) bool {
+					return !slices.ContainsFunc(op.Columns, func(f operate.Field) bool {
+						return f.Kind == operate.Text && contains(q.Get("q"), operate.Plain(f.Of(row)))
+					})
+				})
 			}
 			one.rows, one.cut = ui.CutOf(rows, p.path, without, field)
-		case p.isForm() || c.actor.Has(op.Role):
+		case p.form || c.actor.Has(op.Role):
 			if err := p.begin(one, &c.actor, q); err != nil {
 				return nil, err
 			}
@@ -160,16 +163,6 @@ func (p *page) content(r *http.Request, v ui.Visitor, q url.Values, sent *card) 
 	}
 	return c, nil
 }
-
-// found reports whether one of a row's texts contains what somebody searches for.
-func found(list *operate.Op, row any, text string) bool {
-	return slices.ContainsFunc(list.Columns, func(f operate.Field) bool {
-		return f.Kind == operate.Text && strings.Contains(strings.ToLower(operate.Plain(f.Of(row))), strings.ToLower(text))
-	})
-}
-
-// isForm reports whether the page has nothing but one form.
-func (p *page) isForm() bool { return len(p.ops) == 1 && !p.ops[0].IsList && p.list == nil }
 
 // rows are the rows of a list that a query is about.
 func (p OperationPages) rows(r *http.Request, a *operate.Actor, list *operate.Op, q url.Values) ([]any, error) {
@@ -298,10 +291,10 @@ func (p *page) change(w http.ResponseWriter, r *http.Request, v ui.Visitor, op *
 		return
 	}
 	if one.effect != nil && err == nil {
-		p.Site.Show(w, r, http.StatusOK, v, p.path, c)
+		p.Site.Show(w, r, http.StatusOK, v, p.path, c.draw)
 		return
 	}
-	f.Again(p.Site, w, r, v, p.path, err, c)
+	f.Again(p.Site, w, r, v, p.path, err, c.draw)
 }
 
 // do does the operation. If the form is for a dry run, the card has its effect then.
@@ -325,7 +318,7 @@ func (p *page) do(r *http.Request, v ui.Visitor, one *card, values map[string]an
 	if was := f.Get("was"); !op.Page.Danger {
 		seen = &was
 	}
-	result, _, err := p.Operations.Do(r.Context(), v.Actor(), op, request, seen)
+	result, _, err := p.Operations.Do(r.Context(), v.Actor, op, request, seen)
 	if tries && err == nil {
 		one.effect, _ = result.(operate.Effect)
 	}

@@ -36,9 +36,9 @@ func textsOf(f *operate.Field, request any) []string {
 	}
 }
 
-// Draw implements ui.View.
-func (c *view) Draw(s *ui.Info) ui.Drawing {
-	if c.isForm() {
+// draw implements ui.View.
+func (c *view) draw(s *ui.Info) ui.Drawing {
+	if c.form {
 		return c.drawForm(s, c.cards[0])
 	}
 	var top, live g.Group
@@ -284,7 +284,7 @@ func (c *view) drawForm(s *ui.Info, one *card) ui.Drawing {
 			hidden = append(hidden, one.form.Typed(one.form.Get(about.Typed)))
 		}
 		title = h.H1(g.Text(about.Title+" "), ui.Name(last), g.Text("?"))
-		body = g.Group{factsOf(operate.Defined[about.Rows], one.row, nil), h.P(g.Text(about.Then)), s.Sheet(postOf(one.op), one.form, hidden, ui.Danger(cmp.Or(about.Button, about.Title)), cancel)}
+		body = g.Group{factsOf(operate.Defined[about.Rows], one.row, nil), h.P(g.Text(about.Then)), s.Sheet(postOf(one.op), one.form, hidden, ui.Button(cmp.Or(about.Button, about.Title), h.Class("danger")), cancel)}
 	} else {
 		body = c.sheet(s, one, cancel)
 	}
@@ -296,11 +296,11 @@ func (c *view) sheet(s *ui.Info, one *card, others ...g.Node) g.Node {
 	about := one.op.Page
 	buttons := []g.Node{ui.Button(about.Button)}
 	if len(others) > 0 {
-		buttons[0] = ui.Primary(about.Button)
+		buttons[0] = ui.Button(about.Button, h.Class("primary"))
 	}
 	fields := g.Group{ui.HiddenIf("was", one.form.Get("was"))}
 	if about.DryRun {
-		buttons[0] = ui.Primary("Dry run…")
+		buttons[0] = ui.Button("Dry run…", h.Class("primary"))
 	}
 	var folded g.Group
 	more := ""
@@ -326,20 +326,15 @@ func (c *view) sheet(s *ui.Info, one *card, others ...g.Node) g.Node {
 			class, primary = "bad", "danger"
 		}
 		fields = append(fields, h.Div(h.Class("whole verdict "+class), h.Role("status"), g.Map(sentences, func(text string) g.Node { return h.P(g.Text(ui.Visible(text))) })))
-		buttons = append([]g.Node{doing("set", about.Button, primary)}, others...)
+		buttons = append([]g.Node{ui.Button(about.Button, h.Class(primary), h.Name("do"), h.Value("set"))}, others...)
 		for _, f := range one.op.Fields {
 			if f.Button != "" && more {
-				buttons = slices.Insert(buttons, 1, doing(f.Name, f.Button, "danger"))
+				buttons = slices.Insert(buttons, 1, ui.Button(f.Button, h.Class("danger"), h.Name("do"), h.Value(f.Name)))
 			}
 		}
-		return s.Sheet(postOf(one.op), one.form, fields, slices.Insert(buttons, len(buttons)-len(others), doing("try", "Dry run again", ""))...)
+		return s.Sheet(postOf(one.op), one.form, fields, slices.Insert(buttons, len(buttons)-len(others), ui.Button("Dry run again", h.Name("do"), h.Value("try")))...)
 	}
 	return s.Sheet(postOf(one.op), one.form, fields, append(buttons, others...)...)
-}
-
-// doing is a button of a form with several.
-func doing(do, text, class string) g.Node {
-	return h.Button(h.Class(class), h.Name("do"), h.Value(do), g.Text(text))
 }
 
 // field is a field of a form.
@@ -354,7 +349,7 @@ func (c *view) field(f *ui.Form, of *operate.Field) g.Node {
 		// a field of text for password managers
 		return h.Input(h.Name(of.Form), h.Value(f.Get(of.Form)), h.AutoComplete("username"), h.ReadOnly(), g.Attr("hidden"))
 	case of.Form == "vhost":
-		return f.ChooseVHost(c.vhosts)
+		return f.Choose("Virtual host", "vhost", "", ui.Or("", c.vhosts)...)
 	case of.Kind == operate.Password:
 		return f.Password(of.Label, of.Form, "new-password", hint)
 	case of.Kind == operate.Object:

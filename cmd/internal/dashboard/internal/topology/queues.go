@@ -30,10 +30,6 @@ func (p Pages) deletion(r *http.Request, v ui.Visitor, values url.Values) (*dele
 	return &deletion{QueueDetail: q, Form: ui.NewForm(values), Messages: q.Ready + q.Unacked + q.Waiting + q.OwnDeadLetters}, nil
 }
 
-func (p Pages) askDeleteQueue(r *http.Request, v ui.Visitor) (ui.View, error) {
-	return p.deletion(r, v, r.URL.Query())
-}
-
 func (p Pages) deleteQueue(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	d, err := p.deletion(r, v, r.PostForm)
 	if err != nil {
@@ -49,13 +45,13 @@ func (p Pages) deleteQueue(w http.ResponseWriter, r *http.Request, v ui.Visitor)
 	asked, _ := f.Value("asked", operate.Number).(int64)
 	most := int(asked)
 	if most == 0 || f.Confirmed(strconv.Itoa(most)) {
-		_, err = p.Operations.DeleteQueue(r.Context(), v.Actor(), ui.Named(f.Values), broker.QueueDeletion{
-			QueueID: id, IfUnused: f.Checked("if_unused"), IfEmpty: f.Checked("if_empty"), AtMost: &most,
+		_, err = p.Operations.DeleteQueue(r.Context(), v.Actor, ui.Named(f.Values), broker.QueueDeletion{
+			QueueID: id, IfUnused: f.Get("if_unused") != "", IfEmpty: f.Get("if_empty") != "", AtMost: &most,
 		})
 	}
 	if err != nil || !f.OK() {
 		f.Values.Del("confirm")
-		f.Again(p.Site, w, r, v, deleteQueue, err, d)
+		f.Again(p.Site, w, r, v, deleteQueue, err, d.draw)
 		return
 	}
 	http.Redirect(w, r, ui.At(queuesTab, "said", "queue_deleted"), http.StatusSeeOther)
@@ -75,7 +71,7 @@ func QueueMenu(o *operate.Operations, a operate.Actor, vhost, name string) g.Nod
 		g.If(operate.MayQueue(o.Access, a, access.Configure, vhost, name), ui.DangerLink(to(deleteQueue), "Delete…")))
 }
 
-func (d *deletion) Draw(s *ui.Info) ui.Drawing {
+func (d *deletion) draw(s *ui.Info) ui.Drawing {
 	f := d.Form
 	typed := g.Node(nil)
 	if d.Messages > 0 {
@@ -90,6 +86,6 @@ func (d *deletion) Draw(s *ui.Info) ui.Drawing {
 			ui.Fact("Consumers", g.If(d.Consumers > 0, h.Class("warn")), g.Text(ui.Number(d.Consumers)+": they are cancelled.")))),
 		h.Section(h.Class("card"), s.Sheet(deleteQueue, f, g.Group{ui.Hidden("vhost", d.VHost), ui.Hidden("name", d.Name), ui.Hidden("asked", strconv.Itoa(d.Messages)), ui.Hidden("queue", strconv.FormatUint(d.ID, 10)),
 			h.FieldSet(h.Legend(g.Text("Only if")), f.Check("it is empty", "if_empty"), f.Check("it has no consumers", "if_unused")), typed},
-			ui.Danger("Delete the queue"), ui.Link(ui.QueueURL(d.VHost, d.Name), g.Text("Cancel")))),
+			ui.Button("Delete the queue", h.Class("danger")), ui.Link(ui.QueueURL(d.VHost, d.Name), g.Text("Cancel")))),
 	}}
 }

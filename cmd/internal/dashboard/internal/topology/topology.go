@@ -37,9 +37,15 @@ const PublishPath = publish
 func (p Pages) Group() ui.Group {
 	return ui.Group{
 		Pages: map[string]ui.Page{
-			deleteQueue: {Title: "Delete", Tab: queuesTab, Build: p.askDeleteQueue},
-			getMessage:  {Title: "Get", Tab: queuesTab, Build: p.askGet},
-			publish:     {Title: "Publish", Tab: exchangesTab, Build: p.publishForm},
+			deleteQueue: {Title: "Delete", Tab: queuesTab, Build: func(r *http.Request, v ui.Visitor) (ui.View, error) {
+				d, err := p.deletion(r, v, r.URL.Query())
+				return d.draw, err
+			}},
+			getMessage: {Title: "Get", Tab: queuesTab, Build: func(r *http.Request, v ui.Visitor) (ui.View, error) {
+				page, err := p.getPage(r, v, r.URL.Query())
+				return page.draw, err
+			}},
+			publish: {Title: "Publish", Tab: exchangesTab, Build: p.publishForm},
 		},
 		Changes: map[string]ui.Handler{deleteQueue: p.deleteQueue, getMessage: p.get, publish: p.publish},
 	}
@@ -47,8 +53,8 @@ func (p Pages) Group() ui.Group {
 
 // queue is the queue that a query or a form names, for those who may do something with it.
 func (p Pages) queue(r *http.Request, v ui.Visitor, values url.Values, do access.Operation) (operate.QueueDetail, error) {
-	q, err := p.Operations.Queue(r.Context(), v.Actor(), ui.Named(values))
-	if err == nil && !operate.MayQueue(p.Operations.Access, v.Actor(), do, q.VHost, q.Name) {
+	q, err := p.Operations.Queue(r.Context(), v.Actor, ui.Named(values))
+	if err == nil && !operate.MayQueue(p.Operations.Access, v.Actor, do, q.VHost, q.Name) {
 		err = operate.ErrNotYours
 	}
 	return q, err

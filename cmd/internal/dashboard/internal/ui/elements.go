@@ -137,16 +137,12 @@ const MayNotRead = "This user may not read the queue: ask for the permission to 
 // Only is a page with one text.
 func Only(children ...g.Node) g.Node { return h.Section(h.Class("card"), Empty(children...)) }
 
-// Table has a column for each heading. A heading that begins with "#" makes a column of numbers. On a phone each row is a card.
+// Table has a column for each heading. A heading that begins with "#" makes a column of numbers. On a phone each row is a card. One
+// without links and buttons needs a label and a tab index: if it is wider than the screen, the keyboard scrolls it.
 func Table(headings []string, rows g.Group, attributes ...g.Node) g.Node {
 	return h.Div(h.Class("scroll"), g.Group(attributes), h.Table(
 		h.THead(h.Tr(g.Map(headings, Heading))),
 		h.TBody(Labelled(headings, rows))))
-}
-
-// PlainTable is a Table without links and buttons: if it is wider than the screen, the keyboard scrolls it. label names what it lists.
-func PlainTable(label string, headings []string, rows g.Group) g.Node {
-	return Table(headings, rows, h.Role("group"), h.Aria("label", label), h.TabIndex("0"))
 }
 
 // Heading is the heading of a column; that of a column of numbers begins with "#".
@@ -192,8 +188,10 @@ func HiddenIf(name, value string) g.Node {
 	return Hidden(name, value)
 }
 
-func Button(text string) g.Node  { return h.Button(g.Text(text)) }
-func Primary(text string) g.Node { return h.Button(h.Class("primary"), g.Text(text)) }
+// Button is a button of a form. Its class is "primary" for what the form is for, and "danger" where something is lost.
+func Button(text string, attributes ...g.Node) g.Node {
+	return h.Button(g.Group(attributes), g.Text(text))
+}
 
 // Crumbs are the links that lead back from a page.
 func Crumbs(to, text, vhost string) g.Node {
@@ -259,17 +257,9 @@ func Lists(s *Info, here string) g.Node {
 	return nil
 }
 
-// Details are folded until the reader opens them.
-func Details(summary string, entries ...g.Node) g.Node {
-	return h.Details(h.Summary(g.Text(summary)), h.Dl(entries...))
-}
-
-func Pairs(list []Pair) g.Group {
-	return g.Map(list, func(p Pair) g.Node { return PairRow(p) })
-}
-
-func PairRow(p Pair, more ...g.Node) g.Node {
-	return h.Div(h.Dt(Name(p.Name)), h.Dd(Name(p.Value), g.Group(more)))
+// Pairs are entries of a description list, with the same after each value.
+func Pairs(list []Pair, more ...g.Node) g.Group {
+	return g.Map(list, func(p Pair) g.Node { return h.Div(h.Dt(Name(p.Name)), h.Dd(Name(p.Value), g.Group(more))) })
 }
 
 // Ago shows how long ago t was; the zero time is unknown.
@@ -277,12 +267,7 @@ func Ago(t time.Time) g.Node {
 	if t.IsZero() {
 		return Faint("–")
 	}
-	return h.Time(h.Title(Instant(t)), g.Text(Since(t)+" ago"))
-}
-
-// Lasting shows for how long something has been so since t.
-func Lasting(t time.Time) g.Node {
-	return h.Time(h.Title("since "+Instant(t)), g.Text("for "+Since(t)))
+	return h.Time(h.Title(Instant(t)), g.Text(Span(time.Since(t))+" ago"))
 }
 
 // Due shows a deadline, or "none".

@@ -51,9 +51,6 @@ func Lateness(d time.Duration) string {
 // Millis is a duration of n ms.
 func Millis(n int64) string { return Span(time.Duration(n) * time.Millisecond) }
 
-// Since is how long ago t was.
-func Since(t time.Time) string { return Span(time.Since(t)) }
-
 // Instant is a date and a time of day, in UTC to the second.
 func Instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
@@ -102,9 +99,6 @@ func Sentence(text string) string {
 	}
 	return string(unicode.ToUpper(first)) + text[size:]
 }
-
-// Line shows a line of a user's text, however long it is.
-func Line(text string) string { return printable.Text(text, "\t") }
 
 // Losses says what expired in a queue: "3 lost, 40 dead-lettered, 5 parked".
 func Losses(l operate.Losses) string {

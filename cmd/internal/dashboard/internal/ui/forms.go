@@ -16,7 +16,7 @@ import (
 
 // Form is what a user typed, and what is wrong with it. It is drawn again as it was typed, with each mistake next to its field.
 type Form struct {
-	Values   url.Values
+	url.Values
 	problems map[string]string // by field; "" is the whole form
 }
 
@@ -33,12 +33,6 @@ func NewForm(values url.Values, otherwise ...string) *Form {
 	}
 	return f
 }
-
-// Get is the value of a field.
-func (f *Form) Get(name string) string { return f.Values.Get(name) }
-
-// Lines is the value of a field of several lines, without the carriage returns that browsers send.
-func (f *Form) Lines(name string) string { return strings.ReplaceAll(f.Get(name), "\r\n", "\n") }
 
 // Wrong notes what is wrong with a field, or for "" with the whole form. Only the first mistake of a field is kept.
 func (f *Form) Wrong(name, text string) {
@@ -106,9 +100,6 @@ func statusOf(err error) int {
 	return http.StatusBadRequest
 }
 
-// Checked reports whether a box is checked.
-func (f *Form) Checked(name string) bool { return f.Get(name) != "" }
-
 // Need is the value of a field that must not be empty.
 func (f *Form) Need(name string) string {
 	text := f.Get(name)
@@ -175,17 +166,10 @@ func (f *Form) Password(label, name, what, hint string) g.Node {
 	})
 }
 
-// File is a field for a file.
-func (f *Form) File(label, name string, attributes ...g.Node) g.Node {
-	return f.labelled("", label, name, "", func(marks ...g.Node) g.Node {
-		return h.Input(h.Type("file"), h.Name(name), h.Required(), g.Group(attributes), g.Group(marks))
-	})
-}
-
 // Area is a field of several lines, as wide as the form. Browsers drop a line break at its beginning.
 func (f *Form) Area(label, name, hint string, rows int) g.Node {
 	return f.labelled("whole", label, name, hint, func(marks ...g.Node) g.Node {
-		return h.Textarea(h.Name(name), h.Rows(strconv.Itoa(rows)), g.Attr("spellcheck", "false"), g.Group(marks), g.Text("\n"+f.Lines(name)))
+		return h.Textarea(h.Name(name), h.Rows(strconv.Itoa(rows)), g.Attr("spellcheck", "false"), g.Group(marks), g.Text("\n"+strings.ReplaceAll(f.Get(name), "\r\n", "\n")))
 	})
 }
 
@@ -210,14 +194,9 @@ func Or(empty string, values []string) (options []string) {
 	return options
 }
 
-// ChooseVHost chooses the virtual host among those that the user may look into.
-func (f *Form) ChooseVHost(names []string) g.Node {
-	return f.Choose("Virtual host", "vhost", "", Or("", names)...)
-}
-
 // Check is a box to check.
 func (f *Form) Check(label, name string) g.Node {
-	return h.Label(h.Class("inline"), h.Input(h.Type("checkbox"), h.Name(name), h.Value("1"), g.If(f.Checked(name), h.Checked())), h.Span(g.Text(label)))
+	return h.Label(h.Class("inline"), h.Input(h.Type("checkbox"), h.Name(name), h.Value("1"), g.If(f.Get(name) != "", h.Checked())), h.Span(g.Text(label)))
 }
 
 // Search is a form that searches and changes nothing: its fields are next to each other.
@@ -235,9 +214,6 @@ func (s *Info) Change(action, class string, children ...g.Node) g.Node {
 func (s *Info) Sheet(action string, f *Form, fields g.Group, actions ...g.Node) g.Node {
 	return s.Change(action, "sheet", f.Problem(), fields, h.P(h.Class("doing"), Spaced(actions...)))
 }
-
-// Danger is a button that deletes.
-func Danger(text string) g.Node { return h.Button(h.Class("danger"), g.Text(text)) }
 
 // Typed asks for a number or a name to be typed, so that nobody deletes by accident.
 func (f *Form) Typed(text string) g.Node {

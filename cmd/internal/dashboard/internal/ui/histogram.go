@@ -55,16 +55,11 @@ func NewHistogram(l monitor.Lateness) *Histogram {
 		}
 		h.rows = append(h.rows, row)
 	}
-	h.trim()
-	return h
-}
-
-// trim drops empty rows at the end.
-func (l *Histogram) trim() {
 	const least = 6
-	for n := len(l.rows); n > least && l.rows[n-1].count == 0; n-- {
-		l.rows = l.rows[:n-1]
+	for n := len(h.rows); n > least && h.rows[n-1].count == 0; n-- { // empty rows at the end
+		h.rows = h.rows[:n-1]
 	}
+	return h
 }
 
 func within(l *monitor.Lateness, share float64) string {

@@ -8,8 +8,8 @@ import (
 	g "maragu.dev/gomponents"
 )
 
-// View is what a page shows, gathered and ready to be drawn.
-type View interface{ Draw(s *Info) Drawing }
+// View draws what a page shows, when all of it is gathered.
+type View func(s *Info) Drawing
 
 // Drawing is the content of a page. Live is updated; the parts above and below it are not. A part may
 // be nil.
@@ -23,13 +23,11 @@ type Drawing struct {
 type Info struct {
 	Title, Tab        string
 	Instance, Version string
-	User              User
-	Token             string
-	Basic             bool
-	Live              string // URL of the events of the live part; "" if there is none
-	Here              string // path and query
-	Theme             string // the colors chosen: "system", "light" or "dark"
-	Said              string // what the change that led here has done; "": it was none
+	Visitor
+	Live  string // URL of the events of the live part; "" if there is none
+	Here  string // path and query
+	Theme string // the colors chosen: "system", "light" or "dark"
+	Said  string // what the change that led here has done; "": it was none
 }
 
 // Visitor is the user of a request, with the token that changes need.
@@ -42,16 +40,10 @@ type Visitor struct {
 
 // User is a user of the dashboard.
 type User struct {
-	Name  string
-	Tags  []string
+	operate.Actor
 	Admin bool // may change things that do not belong to a queue
 	// Stamp changes with the user's password and tags, and ends the user's sessions.
 	Stamp string
-}
-
-// Actor is the user as operations know it.
-func (u *User) Actor() operate.Actor {
-	return operate.Actor{Name: u.Name, Tags: u.Tags, Face: operate.Dashboard}
 }
 
 // Page is one page of a Group.

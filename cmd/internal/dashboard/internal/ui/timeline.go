@@ -19,6 +19,7 @@ type Timeline struct {
 	Later    int64  // deadlines after it
 	Held     int64  // deadlines that have passed: consumers hold the messages, or the deadlines are being fired
 	Forecast bool   // it is known how many will not be met
+	End      int64  // the last instant of the picture, Unix ms
 
 	bars      []bar
 	shares    []monitor.Share // by bar
@@ -31,7 +32,7 @@ type Timeline struct {
 // bar is one bar of a timeline.
 type bar struct {
 	from, to          int64         // Unix ms, the deadlines after from and up to to
-	in                time.Duration // from, as seen from now
+	in, until         time.Duration // from and to, as seen from now
 	count             int64
 	atRisk, nearlyDue int64 // of count: with time left, and without
 }
@@ -91,7 +92,7 @@ func NewTimeline(of Pending, now, pending int64, window string) *Timeline {
 	shares := of.Shares(at, nil)
 	t.Forecast, t.shares = len(shares) > 0, shares
 	for i := range len(at) - 1 {
-		b := bar{from: at[i], to: at[i+1], in: time.Duration(i) * w.bar, count: max(counts[i+1]-counts[i], 0)}
+		b := bar{from: at[i], to: at[i+1], in: time.Duration(i) * w.bar, until: time.Duration(i+1) * w.bar, count: max(counts[i+1]-counts[i], 0)}
 		if t.Forecast {
 			b.nearlyDue = min(int64(math.Round(shares[i].NearlyDue*float64(b.count))), b.count)
 			b.atRisk = min(int64(math.Round(shares[i].AtRisk*float64(b.count))), b.count-b.nearlyDue)
@@ -100,6 +101,7 @@ func NewTimeline(of Pending, now, pending int64, window string) *Timeline {
 		t.atRisk, t.nearlyDue = t.atRisk+b.atRisk, t.nearlyDue+b.nearlyDue
 		t.bars = append(t.bars, b)
 	}
+	t.End = at[len(at)-1]
 	last := counts[len(counts)-1]
 	t.Held, t.Inside, t.Later = counts[0], last-counts[0], max(pending-last, 0)
 	for in := time.Duration(0); in <= w.span; in += w.tick {
@@ -140,9 +142,6 @@ func (t *Timeline) spread(total int64, share func(monitor.Share) float64, of fun
 	}
 	return given
 }
-
-// End is the last instant of the picture, Unix ms.
-func (t *Timeline) End() int64 { return t.bars[len(t.bars)-1].to }
 
 // emptyWindow is the span if nothing is pending.
 const emptyWindow = 4
@@ -253,7 +252,7 @@ func linked(link BarLink, from, to int64, label string, children g.Node) g.Node 
 }
 
 func (b *bar) label() string {
-	text := fmt.Sprintf("%s due in %s to %s", Plural(b.count, "message"), Span(b.in), Span(b.in+b.span()))
+	text := fmt.Sprintf("%s due in %s to %s", Plural(b.count, "message"), Span(b.in), Span(b.until))
 	if n := b.atRisk + b.nearlyDue; n > 0 {
 		text += ", " + Number(n) + " at risk"
 	}
@@ -262,8 +261,6 @@ func (b *bar) label() string {
 	}
 	return text
 }
-
-func (b *bar) span() time.Duration { return time.Duration(b.to-b.from) * time.Millisecond }
 
 // sums is the legend, with numbers.
 func (t *Timeline) sums() g.Node {
@@ -293,7 +290,7 @@ func (t *Timeline) table(link BarLink) g.Node {
 		if b.count == 0 {
 			continue
 		}
-		when := g.Text(Span(b.in) + " to " + Span(b.in+b.span()))
+		when := g.Text(Span(b.in) + " to " + Span(b.until))
 		if link != nil {
 			when = h.A(h.Href(link(b.from, b.to)), when)
 		}

@@ -90,7 +90,7 @@ func TestTimelineIsStacked(t *testing.T) {
 	require.EqualValues(t, 8, line.Inside)
 	require.EqualValues(t, 2, line.nearlyDue)
 	require.EqualValues(t, 1, line.atRisk)
-	require.Equal(t, bar{from: now + 40_000, to: now + 41_000, in: 40_000_000_000, count: 4, atRisk: 1, nearlyDue: 2}, line.bars[40])
+	require.Equal(t, bar{from: now + 40_000, to: now + 41_000, in: 40_000_000_000, until: 41_000_000_000, count: 4, atRisk: 1, nearlyDue: 2}, line.bars[40])
 	var page strings.Builder
 	require.NoError(t, line.Draw(func(from, to int64) string { return "/d?" + strings.Repeat("x", int(to-from)/500) }).Render(&page))
 	for _, want := range []string{
@@ -121,7 +121,7 @@ func TestTimelineAgrees(t *testing.T) {
 		sums[0], sums[1], sums[2] = sums[0]+b.safe(), sums[1]+b.atRisk, sums[2]+b.nearlyDue
 	}
 	require.Equal(t, [3]int64{19, 14, 17}, sums)
-	require.EqualValues(t, now+60_000, line.End())
+	require.EqualValues(t, now+60_000, line.End)
 	unknown := NewTimeline(deadlines{due: due.due}, now, 50, "1 min")
 	unknown.Agree(1, 1)
 	require.Zero(t, unknown.atRisk)
