@@ -58,7 +58,7 @@ func Unbind() *cobra.Command {
 			return err
 		}
 		for _, one := range list {
-			if one.Key != b.key || !reflect.DeepEqual(joined(normal(one.Arguments), nil), joined(normal(arguments), nil)) {
+			if one.Key != b.key || !reflect.DeepEqual(normal(one.Arguments), normal(arguments)) {
 				continue
 			}
 			if err := b.Call(cmd.Context(), http.MethodDelete, b.path(args, one.Name), nil, nil); err != nil {

@@ -64,7 +64,9 @@ func (d *declaration) differences(have *declaration) (list []difference) {
 		add("internal", d.Internal, have.Internal)
 	}
 	want, is := normal(d.Arguments), normal(have.Arguments)
-	for _, name := range slices.Sorted(maps.Keys(joined(want, is))) {
+	names := maps.Clone(want)
+	maps.Copy(names, is)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
 		add(name, want[name], is[name])
 	}
 	return list
@@ -76,18 +78,12 @@ func normal(arguments map[string]any) (all map[string]any) {
 	if err != nil || json.Unmarshal(text, &all) != nil {
 		return arguments
 	}
+	if all == nil {
+		return map[string]any{}
+	}
 	if all["x-queue-type"] == "classic" {
 		delete(all, "x-queue-type")
 	}
-	return all
-}
-
-func joined(a, b map[string]any) map[string]any {
-	all := maps.Clone(a)
-	if all == nil {
-		all = map[string]any{}
-	}
-	maps.Copy(all, b)
 	return all
 }
 

@@ -13,26 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/cmd/internal/cli"
+	"curfew/monitor/history"
 )
-
-// pastNumbers is the history as the API shows it: an entry for each point, nil where nothing is known.
-type pastNumbers struct {
-	From      int64      `json:"from"` // Unix s
-	Step      int64      `json:"step"` // s
-	Depth     []*float64 `json:"depth"`
-	AtRisk    []*float64 `json:"at_risk"`
-	Published []*float64 `json:"published"` // nil beside a RabbitMQ
-	Delivered []*float64 `json:"delivered"`
-	Expired   []*float64 `json:"expired"`
-	Meant     []*float64 `json:"meant"`
-	Late      []*float64 `json:"late"`
-	Lateness  []*float64 `json:"lateness_p99_ms"`
-	Marks     []struct {
-		At    int64  `json:"at"` // Unix ms
-		VHost string `json:"vhost"`
-		Text  string `json:"text"`
-	} `json:"marks"`
-}
 
 // History shows the history of a queue, or of all.
 func History() *cobra.Command {
@@ -55,14 +37,14 @@ a space is a time of which nothing is known. It takes a user who may see the sta
 			if err != nil {
 				return err
 			}
-			var past pastNumbers
+			var past history.Answer
 			if err := cli.Decode(text, &past); err != nil {
 				return err
 			}
 			if a.JSON() {
 				return a.Print(cmd.OutOrStdout(), json.RawMessage(text), nil, nil)
 			}
-			return past.print(cmd, a)
+			return printHistory(cmd, a, &past)
 		},
 	}
 	a = cli.WithVHost(c)
@@ -72,37 +54,46 @@ a space is a time of which nothing is known. It takes a user who may see the sta
 	return cli.Watched(c)
 }
 
-// pastColumn is one of the numbers of the history.
+// pastColumn is one of the numbers of the history; nil is unknown.
 type pastColumn struct {
 	heading, name string
 	of            []*float64
-	each          float64 // the numbers are divided by it
 }
 
-// columns are the columns of the numbers that exist.
-func (p *pastNumbers) columns() (list []pastColumn) {
-	for _, c := range []pastColumn{
-		{"DEPTH", "depth", p.Depth, 1}, {"AT RISK!", "at risk", p.AtRisk, 1},
-		{"IN?", "published/s", p.Published, float64(p.Step)}, {"OUT?", "delivered/s", p.Delivered, float64(p.Step)},
-		{"EXPIRED", "expired", p.Expired, 1}, {"MEANT?", "meant", p.Meant, 1}, {"LATE!", "late", p.Late, 1}, {"LATENESS", "lateness p99, ms", p.Lateness, 1},
+// pastColumns are the columns of the numbers that exist. Those of a second are of the time of a row in the answer.
+func pastColumns(p *history.Answer) (list []pastColumn) {
+	for _, c := range []struct {
+		heading, name string
+		of            []*int64
+		each          int64 // what the numbers are divided by
+	}{
+		{"DEPTH", "depth", p.Depth, 1}, {"AT RISK!", "at risk", p.AtRisk, 1}, {"IN?", "published/s", p.Published, p.Step}, {"OUT?", "delivered/s", p.Delivered, p.Step},
+		{"EXPIRED", "expired", p.Expired, 1}, {"MEANT?", "meant", p.Meant, 1}, {"LATE!", "late", p.Late, 1},
 	} {
-		if c.of != nil {
-			list = append(list, c)
+		if c.of == nil {
+			continue
 		}
+		one := pastColumn{c.heading, c.name, make([]*float64, len(c.of))}
+		for i, n := range c.of {
+			if n != nil {
+				one.of[i] = new(float64(*n) / float64(c.each))
+			}
+		}
+		list = append(list, one)
 	}
-	return list
+	return append(list, pastColumn{"LATENESS", "lateness p99, ms", p.Lateness})
 }
 
 func (c *pastColumn) cell(i int) string {
 	if i < 0 || i >= len(c.of) || c.of[i] == nil {
 		return "-"
 	}
-	return strconv.FormatFloat(math.Round(*c.of[i]/c.each*10)/10, 'f', -1, 64)
+	return strconv.FormatFloat(math.Round(*c.of[i]*10)/10, 'f', -1, 64)
 }
 
-// print prints the trends, a row for each point, and what else happened.
-func (p *pastNumbers) print(cmd *cobra.Command, a *cli.API) error {
-	columns := p.columns()
+// printHistory prints the trends, a row for each point, and what else happened.
+func printHistory(cmd *cobra.Command, a *cli.API, p *history.Answer) error {
+	columns := pastColumns(p)
 	trends, rows, head := [][]string{}, [][]string{}, []string{"FROM"}
 	for _, c := range columns {
 		last, most := len(c.of)-1, 0
