@@ -114,7 +114,7 @@ func statusRows(s *node.Status) [][]string {
 		add("deadlines", "monitor off: messages expire only when a delivery or a get meets them")
 	}
 	if s.Primary == "" {
-		rows = append(rows, storeRows(s)...)
+		addStore(s, add)
 	}
 	see := ""
 	if s.Incidents.Acknowledged > 0 {
@@ -140,9 +140,8 @@ func statusRows(s *node.Status) [][]string {
 	return rows
 }
 
-// storeRows are about the broker's store and memory.
-func storeRows(s *node.Status) (rows [][]string) {
-	add := func(what string, value ...any) { rows = append(rows, []string{what, fmt.Sprint(value...)}) }
+// addStore adds what is about the broker's store and memory.
+func addStore(s *node.Status, add func(what string, value ...any)) {
 	publishers := "open to publishers"
 	if s.Blocked != "" {
 		publishers = "publishers wait: " + s.Blocked
@@ -159,7 +158,6 @@ func storeRows(s *node.Status) (rows [][]string) {
 	}
 	add("memory", humanize.IBytes(uint64(s.Memory)), limit)
 	add("resource alarms", strconv.Itoa(s.AlarmsFiring))
-	return rows
 }
 
 // lateness is a quantile's upper bound, in words.
