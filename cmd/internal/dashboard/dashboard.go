@@ -75,14 +75,13 @@ func New(o Options) (*Dashboard, error) {
 		return nil, fmt.Errorf("dashboard: %w", err)
 	}
 	first := &overview.Pages{
-		State: d.state, Operations: o.Operations, Monitor: o.Monitor, Incidents: o.Incidents, History: o.History, Audited: o.Audit != nil, AMQP: o.AMQP,
-		Remote: o.RabbitMQ != nil,
+		State: d.state, Operations: o.Operations, Monitor: o.Monitor, Incidents: o.Incidents, Changes: o.Changes, Site: d, History: o.History, Audited: o.Audit != nil,
+		AMQP: o.AMQP, Remote: o.RabbitMQ != nil,
 	}
-	d.groups = []ui.Group{first.Group(), overview.IncidentPages{Incidents: o.Incidents, Changes: o.Changes, Site: d}.Group()}
+	d.groups = []ui.Group{first.Group()}
 	if o.Operations != nil {
-		d.groups = append(d.groups, letters.Pages{Operations: o.Operations, Forecast: d.forecast, Site: d, Log: d.log}.Group())
-		d.groups = append(d.groups, topology.ConnectionPages{Operations: o.Operations, Site: d}.Group(), topology.Pages{Operations: o.Operations, Site: d}.Group(),
-			topology.OperationPages{Operations: o.Operations, Site: d}.Group())
+		d.groups = append(d.groups, letters.Pages{Operations: o.Operations, Forecast: d.forecast, Site: d, Log: d.log}.Group(),
+			topology.Pages{Operations: o.Operations, Site: d}.Group())
 	}
 	d.pages, d.sessions = d.makePages(), newSessions()
 	return d, nil

@@ -32,16 +32,14 @@ const (
 type queuePage struct {
 	operate.QueueDetail
 	operate.Losses
-	Forecast   *deadline.Forecast // nil: no deadlines wait there
-	Wrong      incident.Concern
-	History    *overview.Trends
-	Now        int64
-	Peek       peek
-	Changed    string // the result of a change just made; "": none
-	Holders    []operate.Consumer
-	Bindings   []any // that lead to it
-	Actor      operate.Actor
-	Operations *operate.Operations
+	Forecast *deadline.Forecast // nil: no deadlines wait there
+	Wrong    incident.Concern
+	History  *overview.Trends
+	Now      int64
+	Peek     peek
+	Changed  string // the result of a change just made; "": none
+	Holders  []operate.Consumer
+	Bindings g.Node // that lead to it; nil: none
 }
 
 // peek is part of a queue's messages.
@@ -77,7 +75,7 @@ func (d *Dashboard) queue(r *http.Request, v ui.Visitor) (ui.View, error) {
 	seen := d.Incidents.View()
 	p.Wrong, p.Losses = seen.Queues[incident.QueueName{VHost: detail.VHost, Name: detail.Name}], detail.LossesIn(seen.Hour)
 	p.History = overview.NewTrends(d.History, "/queue", q, detail.VHost, detail.Name)
-	p.Operations, p.Actor, p.Changed = d.Operations, v.Actor, changed[q.Get("changed")]
+	p.Changed = changed[q.Get("changed")]
 	if n, err := strconv.Atoi(q.Get("purged")); err == nil {
 		p.Changed = ui.Plural(n, "message") + " deleted."
 	}
@@ -85,7 +83,7 @@ func (d *Dashboard) queue(r *http.Request, v ui.Visitor) (ui.View, error) {
 		return nil, err
 	}
 	if !v.Live { // the messages stay as they were when the page was opened
-		if p.Bindings, err = topology.BindingsTo(r.Context(), d.Operations, v.Actor, ui.Named(q)); err != nil {
+		if p.Bindings, err = topology.Bindings(r.Context(), d.Operations, v.Actor, ui.Named(q)); err != nil {
 			return nil, err
 		}
 		err = p.Peek.look(r.Context(), d.Operations, v.Actor, q)
@@ -94,7 +92,7 @@ func (d *Dashboard) queue(r *http.Request, v ui.Visitor) (ui.View, error) {
 		return ui.Drawing{
 			Top: g.Group{
 				ui.Crumbs("/queues", "Queues", p.VHost), h.H1(ui.Name(p.Name)), p.summary(),
-				topology.QueueMenu(p.Operations, p.Actor, p.VHost, p.Name),
+				topology.QueueMenu(d.Operations, v.Actor, p.VHost, p.Name),
 				ui.Done(p.Changed),
 			},
 			Live:   g.Group{p.figures(), p.warning(), p.holders(), p.History.Draw()},
@@ -201,10 +199,10 @@ func (p *queuePage) holders() g.Node {
 }
 
 func (p *queuePage) bindings() g.Node {
-	if len(p.Bindings) == 0 {
+	if p.Bindings == nil {
 		return ui.Card("bindings", "Bindings", nil, ui.Empty(g.Text("Only the default exchange routes here, by the queue's name.")))
 	}
-	return ui.Card("bindings", "Bindings", nil, topology.Bindings(p.Operations, p.Actor, p.Bindings))
+	return ui.Card("bindings", "Bindings", nil, p.Bindings)
 }
 
 // warning is the worst incident with the queue. If there is none it shows how many messages are at risk, and why.

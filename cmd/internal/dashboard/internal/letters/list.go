@@ -32,11 +32,11 @@ type listPage struct {
 	VHost, Queue string
 	Filter       deadletters.Filter
 	Wrong        error // with the filter
-	Groups       []group
+	Groups       []deadletters.Group
 	Counted      int  // messages that are in the groups
 	Partly       bool // only the newest are counted
 	Saved        []operate.SavedFilter
-	Rows         []row
+	Rows         []operate.DeadLetter
 	Refused      bool // the user may not read the queue
 	TooLong      bool
 	Oldest       bool // first
@@ -57,26 +57,6 @@ type rights struct{ replay, resend, purge, fill, save bool }
 func rightsOf(o *operate.Operations, by operate.Actor, at operate.QueueName) rights {
 	may := func(op operate.Operation) bool { return o.May(by, op, at) }
 	return rights{may(operate.StartReplay.Name), may(operate.ResendDeadLetter), may(operate.PurgeDeadLetters.Name), may(operate.ImportDeadLetters), may(operate.SaveFilter.Name)}
-}
-
-// group is a group with the link that shows it alone.
-type group struct {
-	deadletters.Group
-	URL   string
-	Share int // of 100, of the largest group
-}
-
-// row is a dead letter in the list.
-type row struct {
-	Seq       uint64
-	URL       string
-	Unacked   bool
-	ID        string // message-id
-	Type, Key string
-	Line      string // the first of its body
-	Bytes     int
-	Last      *deadletters.Death // nil: it never died
-	Replays   int64
 }
 
 func (d Pages) listPage(ctx context.Context, by operate.Actor, q url.Values) (*listPage, error) {
@@ -116,9 +96,7 @@ func (d Pages) count(ctx context.Context, by operate.Actor, p *listPage, all boo
 		err = nil
 	}
 	const most = 50
-	for _, g := range groups[:min(len(groups), most)] {
-		p.Groups = append(p.Groups, group{g, URL(p.VHost, p.Queue, g.Filter()), max(g.Messages*100/max(groups[0].Messages, 1), 1)})
-	}
+	p.Groups = groups[:min(len(groups), most)]
 	return err
 }
 
@@ -133,10 +111,7 @@ func (d Pages) search(ctx context.Context, by operate.Actor, p *listPage, after 
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		p.TooLong, err = true, nil
 	}
-	p.Position = at
-	for i := range list {
-		p.Rows = append(p.Rows, p.row(&list[i]))
-	}
+	p.Position, p.Rows = at, list
 	if next != 0 {
 		p.After = ui.With(listPath, p.At, "after", strconv.FormatUint(uint64(next), 10))
 	}
@@ -144,20 +119,6 @@ func (d Pages) search(ctx context.Context, by operate.Actor, p *listPage, after 
 		p.First = ui.With(listPath, p.At, "after", "")
 	}
 	return err
-}
-
-func (p *listPage) row(l *operate.DeadLetter) row {
-	one := row{
-		Seq: uint64(l.Seq), URL: ui.MessageURL(messagePath, p.VHost, p.Queue, uint64(l.Seq)), Unacked: l.State == operate.Unacked, ID: l.Properties.MessageID, Type: l.Properties.Type,
-		Key: l.RoutingKey, Line: firstLine(&l.Properties, l.Body, l.BodyBytes), Bytes: l.BodyBytes, Replays: l.Replays,
-	}
-	if len(l.Deaths) > 0 {
-		one.Last = &l.Deaths[0]
-		if len(one.Last.Keys) > 0 {
-			one.Key = one.Last.Keys[0]
-		}
-	}
-	return one
 }
 
 // firstLine is the first line with text of a body, unpacked; body is its beginning.
@@ -206,7 +167,7 @@ func (p *listPage) draw(s *ui.Info) ui.Drawing {
 		ui.Problem(p.Problem),
 		p.parked(s),
 		g.If(len(p.Groups) > 0, ui.Card("groups", "By cause", p.counted(), ui.Table(
-			[]string{"Reason", "In queue", "Published to", "#Messages", "", "Oldest", "Newest"}, g.Map(p.Groups, group.draw)))),
+			[]string{"Reason", "In queue", "Published to", "#Messages", "", "Oldest", "Newest"}, g.Map(p.Groups, p.drawGroup)))),
 		p.form(),
 		p.found(s),
 		p.importForm(s))}
@@ -220,14 +181,15 @@ func (p *listPage) counted() g.Node {
 	return h.Span(ui.Faint("of the newest "+ui.Plural(p.Counted, "message")+" "), ui.Link(ui.With(listPath, p.At, "count", "all"), g.Text("Count all")))
 }
 
-func (l group) draw() g.Node {
+func (p *listPage) drawGroup(l deadletters.Group) g.Node {
+	share := max(l.Messages*100/max(p.Groups[0].Messages, 1), 1) // of 100, of the largest group
 	why, exchange := "never died", ui.NameOr(l.Exchange, ui.Faint("default exchange"))
 	if l.Reason != "" {
 		why = ui.Visible(l.Reason)
 	}
 	return h.Tr(
-		h.Td(ui.Link(l.URL, g.Text(why)), ui.Faint(deadletters.ReasonWords(l.Reason))), h.Td(g.If(l.Queue != "", ui.Name(l.Queue))), h.Td(exchange), ui.Amount(g.Text(ui.Number(l.Messages))),
-		h.Td(h.Class("share"), ui.Strip(l.Share)),
+		h.Td(ui.Link(URL(p.VHost, p.Queue, l.Filter()), g.Text(why)), ui.Faint(deadletters.ReasonWords(l.Reason))), h.Td(g.If(l.Queue != "", ui.Name(l.Queue))), h.Td(exchange), ui.Amount(g.Text(ui.Number(l.Messages))),
+		h.Td(h.Class("share"), ui.Strip(share)),
 		h.Td(ui.Ago(l.Oldest)), h.Td(ui.Ago(l.Newest)))
 }
 
@@ -245,7 +207,7 @@ func (p *listPage) parked(s *ui.Info) g.Node {
 	return ui.Card("parked", "Why they are parked here", p.counted(), h.Ul(h.Class("causes"), rows))
 }
 
-func (p *listPage) cause(s *ui.Info, one *group) g.Node {
+func (p *listPage) cause(s *ui.Info, one *deadletters.Group) g.Node {
 	exchange, from := g.Text("the default exchange"), g.Text("messages that were due")
 	if one.Toward != "" {
 		exchange = g.Group{g.Text("the exchange "), h.B(ui.Name(one.Toward))}
@@ -332,46 +294,47 @@ func (p *listPage) buttons(of string) g.Node {
 		does(exportPath, "", "Download"))
 }
 
-func (p *listPage) drawRow(l row) g.Node {
-	number := strconv.FormatUint(l.Seq, 10)
-	title := ui.NameOr(l.ID, g.Text("#"+number))
+func (p *listPage) drawRow(l operate.DeadLetter) g.Node {
+	number, line := strconv.FormatUint(uint64(l.Seq), 10), firstLine(&l.Properties, l.Body, l.BodyBytes)
+	to, title := ui.MessageURL(messagePath, p.VHost, p.Queue, uint64(l.Seq)), ui.NameOr(l.Properties.MessageID, g.Text("#"+number))
+	when := g.Node(nil)
+	if len(l.Deaths) > 0 && !l.Deaths[0].Time.IsZero() {
+		when = ui.Ago(l.Deaths[0].Time)
+	}
 	return h.Li(
-		h.Input(h.Type("checkbox"), h.Name("pick"), h.Value(number), h.Aria("label", "Select message "+number), g.If(p.All, h.Checked()), g.If(l.Unacked, h.Disabled())),
+		h.Input(h.Type("checkbox"), h.Name("pick"), h.Value(number), h.Aria("label", "Select message "+number), g.If(p.All, h.Checked()), g.If(l.Unacked(), h.Disabled())),
 		h.Div(h.Class("letter"),
 			h.Div(h.Class("message"), ui.Spaced(
-				h.Span(h.Class("grow"), h.A(h.Class("what"), ui.Href(l.URL), title), g.Text(" "), l.about()),
-				ui.Class("tags", l.tags()),
-				ui.Class("when", l.when()),
-				ui.Class("size", g.Text(ui.Bytes(int64(l.Bytes)))))),
-			h.P(h.Class("line"), ui.Either(l.Line == "", ui.Faint("no body"), ui.Name(l.Line)))))
+				h.Span(h.Class("grow"), h.A(h.Class("what"), ui.Href(to), title), g.Text(" "), about(&l)),
+				ui.Class("tags", tags(&l)),
+				ui.Class("when", when),
+				ui.Class("size", g.Text(ui.Bytes(int64(l.BodyBytes)))))),
+			h.P(h.Class("line"), ui.Either(line == "", ui.Faint("no body"), ui.Name(line)))))
 }
 
 // about shows why, where and with which key a message died.
-func (l *row) about() g.Node {
-	key := ui.NameOr(l.Key, ui.Faint("no key"))
-	kind := g.If(l.Type != "", g.Group{ui.Class("tag", ui.Name(l.Type)), g.Text(" ")})
-	if l.Last == nil {
-		return g.Group{kind, key, g.Text(" "), ui.Faint("never died")}
+func about(l *operate.DeadLetter) g.Node {
+	key, died := l.RoutingKey, "never died"
+	if len(l.Deaths) > 0 {
+		last := &l.Deaths[0]
+		if len(last.Keys) > 0 {
+			key = last.Keys[0]
+		}
+		died = ui.Visible(last.Reason) + " in " + ui.Visible(last.Queue)
 	}
-	return g.Group{kind, key, g.Text(" "), ui.Faint(ui.Visible(l.Last.Reason) + " in " + ui.Visible(l.Last.Queue))}
+	kind := g.If(l.Properties.Type != "", g.Group{ui.Class("tag", ui.Name(l.Properties.Type)), g.Text(" ")})
+	return g.Group{kind, ui.NameOr(key, ui.Faint("no key")), g.Text(" "), ui.Faint(died)}
 }
 
-func (l *row) when() g.Node {
-	if l.Last == nil || l.Last.Time.IsZero() {
-		return nil
-	}
-	return ui.Ago(l.Last.Time)
-}
-
-func (l *row) tags() g.Node {
+func tags(l *operate.DeadLetter) g.Node {
 	var tags []g.Node
-	if l.Last != nil && l.Last.Count > 1 {
-		tags = append(tags, ui.Class("tag warn", g.Text(ui.Number(l.Last.Count)+" times")))
+	if len(l.Deaths) > 0 && l.Deaths[0].Count > 1 {
+		tags = append(tags, ui.Class("tag warn", g.Text(ui.Number(l.Deaths[0].Count)+" times")))
 	}
 	if l.Replays > 0 {
 		tags = append(tags, ui.Class("tag", g.Text("replayed "+ui.Number(l.Replays)+"×")))
 	}
-	if l.Unacked {
+	if l.Unacked() {
 		tags = append(tags, ui.Class("tag warn", g.Text("unacked")))
 	}
 	return ui.Spaced(tags...)

@@ -27,54 +27,45 @@ type page struct {
 // lasts has the durations that the forms offer; "" is for as long as the incident lasts.
 var lasts = []string{"15m", "15 minutes", "1h", "1 hour", "4h", "4 hours", "24h", "a day", "168h", "a week"}
 
-// IncidentPages are the pages of incidents.
-type IncidentPages struct {
-	Incidents *incident.Incidents
-	Changes   *changes.Changes
-	Site      ui.Site
-}
-
-// Group has the page and its forms.
-func (a IncidentPages) Group() ui.Group {
-	return ui.Group{
-		Pages: map[string]ui.Page{"/incidents": {Title: "Incidents", Tab: "/incidents", Live: true, Build: func(r *http.Request, _ ui.Visitor) (ui.View, error) {
-			p := &page{a.Incidents.Overview(), a.Incidents.FileError(), ui.NewForm(r.URL.Query(), "duration", "1h"), time.Now().UnixMilli()}
-			return func(s *ui.Info) ui.Drawing {
-				return ui.Drawing{Top: h.H1(g.Text("Incidents")), Live: g.Group{p.mistakes(), p.now(s), p.windows(s), p.receivers(), p.over()}, Bottom: p.windowForm(s)}
-			}, nil
-		}}},
-		Changes: map[string]ui.Handler{
-			"/incidents/ack": a.does("acknowledged", func(r *http.Request, by operate.Actor) error {
-				ask := incident.AckRequest{Comment: r.PostFormValue("comment")}
-				if d := r.PostFormValue("duration"); slices.Contains(lasts, d) {
-					ask.Duration = d
-				}
-				_, err := changes.Do(r.Context(), a.Changes, by, changes.Acknowledge, changes.Ack{ID: r.PostFormValue("id"), AckRequest: ask})
-				return err
-			}),
-			"/incidents/unack": a.does("unacknowledged", func(r *http.Request, by operate.Actor) error {
-				_, err := changes.Do(r.Context(), a.Changes, by, changes.Unacknowledge, changes.IncidentID{ID: r.PostFormValue("id")})
-				return err
-			}),
-			"/maintenance": a.does("window_begun", func(r *http.Request, by operate.Actor) error {
-				_, err := changes.Do(r.Context(), a.Changes, by, changes.AddWindow, incident.WindowRequest{Duration: r.PostFormValue("duration"), Window: incident.Window{
-					Condition: r.PostFormValue("condition"), VHost: r.PostFormValue("vhost"), Queue: r.PostFormValue("queue"), Comment: r.PostFormValue("comment"),
-				}})
-				return err
-			}),
-			"/maintenance/end": a.does("window_ended", func(r *http.Request, by operate.Actor) error {
-				_, err := changes.Do(r.Context(), a.Changes, by, changes.EndWindow, changes.WindowID{ID: r.PostFormValue("id")})
-				return err
-			}),
-		},
+// incidents adds the page of incidents and its forms.
+func (d *Pages) incidents(group *ui.Group) {
+	group.Pages["/incidents"] = ui.Page{Title: "Incidents", Tab: "/incidents", Live: true, Build: func(r *http.Request, _ ui.Visitor) (ui.View, error) {
+		p := &page{d.Incidents.Overview(), d.Incidents.FileError(), ui.NewForm(r.URL.Query(), "duration", "1h"), time.Now().UnixMilli()}
+		return func(s *ui.Info) ui.Drawing {
+			return ui.Drawing{Top: h.H1(g.Text("Incidents")), Live: g.Group{p.mistakes(), p.now(s), p.windows(s), p.receivers(), p.over()}, Bottom: p.windowForm(s)}
+		}, nil
+	}}
+	group.Changes = map[string]ui.Handler{
+		"/incidents/ack": d.does("acknowledged", func(r *http.Request, by operate.Actor) error {
+			ask := incident.AckRequest{Comment: r.PostFormValue("comment")}
+			if life := r.PostFormValue("duration"); slices.Contains(lasts, life) {
+				ask.Duration = life
+			}
+			_, err := changes.Do(r.Context(), d.Changes, by, changes.Acknowledge, changes.Ack{ID: r.PostFormValue("id"), AckRequest: ask})
+			return err
+		}),
+		"/incidents/unack": d.does("unacknowledged", func(r *http.Request, by operate.Actor) error {
+			_, err := changes.Do(r.Context(), d.Changes, by, changes.Unacknowledge, changes.IncidentID{ID: r.PostFormValue("id")})
+			return err
+		}),
+		"/maintenance": d.does("window_begun", func(r *http.Request, by operate.Actor) error {
+			_, err := changes.Do(r.Context(), d.Changes, by, changes.AddWindow, incident.WindowRequest{Duration: r.PostFormValue("duration"), Window: incident.Window{
+				Condition: r.PostFormValue("condition"), VHost: r.PostFormValue("vhost"), Queue: r.PostFormValue("queue"), Comment: r.PostFormValue("comment"),
+			}})
+			return err
+		}),
+		"/maintenance/end": d.does("window_ended", func(r *http.Request, by operate.Actor) error {
+			_, err := changes.Do(r.Context(), d.Changes, by, changes.EndWindow, changes.WindowID{ID: r.PostFormValue("id")})
+			return err
+		}),
 	}
 }
 
 // does makes a change, after which the page says what was done.
-func (a IncidentPages) does(said string, change func(r *http.Request, by operate.Actor) error) ui.Handler {
+func (d *Pages) does(said string, change func(r *http.Request, by operate.Actor) error) ui.Handler {
 	return func(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		if err := change(r, v.Actor); err != nil {
-			a.Site.Refuse(w, r, err)
+			d.Site.Refuse(w, r, err)
 			return
 		}
 		http.Redirect(w, r, ui.At("/incidents", "said", said), http.StatusSeeOther)

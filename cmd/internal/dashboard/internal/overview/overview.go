@@ -12,6 +12,7 @@ import (
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
 	"curfew/monitor"
+	"curfew/monitor/changes"
 	"curfew/monitor/history"
 	"curfew/monitor/incident"
 )
@@ -72,12 +73,14 @@ type Monitor interface {
 	RecentExpiries() []monitor.RecentExpiry
 }
 
-// Pages are the first page and the page of the deadlines in a span.
+// Pages are the first page, the page of the deadlines in a span, and that of incidents.
 type Pages struct {
 	State      func() operate.State
 	Operations *operate.Operations // nil: there is no broker
 	Monitor    Monitor             // nil: deadlines are not watched
 	Incidents  *incident.Incidents
+	Changes    *changes.Changes
+	Site       ui.Site
 	History    *history.History // nil: none
 	Audited    bool
 	AMQP       *net.TCPAddr // where clients connect; nil: not known
@@ -97,6 +100,7 @@ func (d *Pages) Group() ui.Group {
 	if d.Operations != nil {
 		group.Pages[deadlinesPath] = ui.Page{Title: "Deadlines", Tab: "/", Build: d.deadlines}
 	}
+	d.incidents(&group)
 	return group
 }
 

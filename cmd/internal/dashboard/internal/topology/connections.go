@@ -11,28 +11,11 @@ import (
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
 
-// ConnectionPages are the pages of connections and consumers.
-type ConnectionPages struct {
-	Operations *operate.Operations
-	Site       ui.Site
-}
-
 const (
 	tab       = "/connections"
 	consumers = "/consumers"
 	closePath = "/connection/close"
 )
-
-// Group has the pages.
-func (p ConnectionPages) Group() ui.Group {
-	return ui.Group{
-		Pages: map[string]ui.Page{
-			tab:           {Title: "Connections", Tab: tab, Live: true, Build: p.list},
-			"/connection": {Title: "Connection", Tab: tab, Live: true, Build: p.one},
-			consumers:     {Title: "Consumers", Tab: tab, Live: true, Build: p.consumers},
-		},
-	}
-}
 
 // connection is a row.
 type connection struct {
@@ -54,7 +37,7 @@ func title(c *operate.Client, otherwise string) string {
 }
 
 // gather lists the connections that the user may see.
-func (p ConnectionPages) gather(ctx context.Context, v ui.Visitor) ([]connection, error) {
+func (p Pages) gather(ctx context.Context, v ui.Visitor) ([]connection, error) {
 	found, err := p.Operations.ListConnections(ctx, v.Actor)
 	if err != nil {
 		return nil, err
@@ -102,7 +85,7 @@ type listPage struct {
 	All  int
 }
 
-func (p ConnectionPages) list(r *http.Request, v ui.Visitor) (ui.View, error) {
+func (p Pages) connections(r *http.Request, v ui.Visitor) (ui.View, error) {
 	all, err := p.gather(r.Context(), v)
 	page := &listPage{Find: r.URL.Query().Get("q"), All: len(all)}
 	for i := range all {
@@ -127,7 +110,7 @@ type onePage struct {
 	Now      int64
 }
 
-func (p ConnectionPages) one(r *http.Request, v ui.Visitor) (ui.View, error) {
+func (p Pages) connection(r *http.Request, v ui.Visitor) (ui.View, error) {
 	name := r.URL.Query().Get("name")
 	all, err := p.gather(r.Context(), v)
 	if err != nil {
@@ -153,7 +136,7 @@ type consumersPage struct {
 	Rates   map[channel]rates // of their channels
 }
 
-func (p ConnectionPages) consumers(r *http.Request, v ui.Visitor) (ui.View, error) {
+func (p Pages) consumers(r *http.Request, v ui.Visitor) (ui.View, error) {
 	all, err := operate.Holders(p.Operations.Access, v.Actor, operate.QueueName{})
 	page := &consumersPage{Find: r.URL.Query().Get("q"), All: len(all), Now: p.Operations.State().NowMillis}
 	for i := range all {
@@ -170,7 +153,7 @@ func (p ConnectionPages) consumers(r *http.Request, v ui.Visitor) (ui.View, erro
 }
 
 // work adds how much the consumers of a page do, and how many messages wait for them.
-func (p ConnectionPages) work(ctx context.Context, v ui.Visitor, page *consumersPage) error {
+func (p Pages) work(ctx context.Context, v ui.Visitor, page *consumersPage) error {
 	queues, err := p.Operations.ListQueues(ctx, v.Actor)
 	if err != nil {
 		return err

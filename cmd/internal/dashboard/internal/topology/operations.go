@@ -13,23 +13,17 @@ import (
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
 
-// OperationPages are the pages of operations.
-type OperationPages struct {
-	Operations *operate.Operations
-	Site       ui.Site
-}
-
 // page is one page: the operations that it shows, in the order in which they were defined.
 type page struct {
-	OperationPages
+	Pages
 	path string
 	ops  []*operate.Op
 	list *operate.Op // whose rows' links lead here; nil: none
 	form bool        // the page has nothing but one form
 }
 
-// Group has the pages and the forms.
-func (p OperationPages) Group() ui.Group {
+// operations are the pages of operations, with their forms.
+func (p Pages) operations() ui.Group {
 	group := ui.Group{Pages: map[string]ui.Page{}, Changes: map[string]ui.Handler{}}
 	all := map[string]*page{}
 	for _, op := range operate.All {
@@ -37,7 +31,7 @@ func (p OperationPages) Group() ui.Group {
 			continue
 		}
 		if all[op.Page.On] == nil {
-			all[op.Page.On] = &page{OperationPages: p, path: op.Page.On}
+			all[op.Page.On] = &page{Pages: p, path: op.Page.On}
 		}
 		one := all[op.Page.On]
 		one.ops = append(one.ops, op)
@@ -165,7 +159,7 @@ func (p *page) content(r *http.Request, v ui.Visitor, q url.Values, sent *card) 
 }
 
 // rows are the rows of a list that a query is about.
-func (p OperationPages) rows(r *http.Request, a *operate.Actor, list *operate.Op, q url.Values) ([]any, error) {
+func (p Pages) rows(r *http.Request, a *operate.Actor, list *operate.Op, q url.Values) ([]any, error) {
 	values := map[string]any{}
 	if count := list.Field("count"); count != nil {
 		values["count"] = count.Max
@@ -209,7 +203,7 @@ func keysOf(op, list *operate.Op) (keys []rowKey) {
 }
 
 // begin fills the form of an operation: with what it would replace, or else the query, or else what an empty form has.
-func (p OperationPages) begin(one *card, a *operate.Actor, q url.Values) error {
+func (p Pages) begin(one *card, a *operate.Actor, q url.Values) error {
 	op, values, query := one.op, url.Values{}, map[string]any{}
 	for _, f := range op.Fields {
 		if q.Has(f.Form) {
@@ -252,7 +246,7 @@ func (p OperationPages) begin(one *card, a *operate.Actor, q url.Values) error {
 }
 
 // about finds the row that a dangerous operation is about.
-func (p OperationPages) about(r *http.Request, one *card, a *operate.Actor, q url.Values) error {
+func (p Pages) about(r *http.Request, one *card, a *operate.Actor, q url.Values) error {
 	if err := a.Require(one.op.Role); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 
@@ -14,7 +15,7 @@ import (
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
 
-// Pages are those that delete queues, and those of messages.
+// Pages are those of operations, of connections and consumers, of messages, and the one that deletes queues.
 type Pages struct {
 	Operations *operate.Operations
 	Site       ui.Site
@@ -35,20 +36,23 @@ const PublishPath = publish
 
 // Group has the pages and the forms.
 func (p Pages) Group() ui.Group {
-	return ui.Group{
-		Pages: map[string]ui.Page{
-			deleteQueue: {Title: "Delete", Tab: queuesTab, Build: func(r *http.Request, v ui.Visitor) (ui.View, error) {
-				d, err := p.deletion(r, v, r.URL.Query())
-				return d.draw, err
-			}},
-			getMessage: {Title: "Get", Tab: queuesTab, Build: func(r *http.Request, v ui.Visitor) (ui.View, error) {
-				page, err := p.getPage(r, v, r.URL.Query())
-				return page.draw, err
-			}},
-			publish: {Title: "Publish", Tab: exchangesTab, Build: p.publishForm},
-		},
-		Changes: map[string]ui.Handler{deleteQueue: p.deleteQueue, getMessage: p.get, publish: p.publish},
-	}
+	group := p.operations()
+	maps.Copy(group.Pages, map[string]ui.Page{
+		tab:           {Title: "Connections", Tab: tab, Live: true, Build: p.connections},
+		"/connection": {Title: "Connection", Tab: tab, Live: true, Build: p.connection},
+		consumers:     {Title: "Consumers", Tab: tab, Live: true, Build: p.consumers},
+		publish:       {Title: "Publish", Tab: exchangesTab, Build: p.publishForm},
+		deleteQueue: {Title: "Delete", Tab: queuesTab, Build: func(r *http.Request, v ui.Visitor) (ui.View, error) {
+			d, err := p.deletion(r, v, r.URL.Query())
+			return d.draw, err
+		}},
+		getMessage: {Title: "Get", Tab: queuesTab, Build: func(r *http.Request, v ui.Visitor) (ui.View, error) {
+			page, err := p.getPage(r, v, r.URL.Query())
+			return page.draw, err
+		}},
+	})
+	maps.Copy(group.Changes, map[string]ui.Handler{deleteQueue: p.deleteQueue, getMessage: p.get, publish: p.publish})
+	return group
 }
 
 // queue is the queue that a query or a form names, for those who may do something with it.
@@ -60,25 +64,24 @@ func (p Pages) queue(r *http.Request, v ui.Visitor, values url.Values, do access
 	return q, err
 }
 
-// BindingsTo are the bindings that lead to a queue, without the default exchange's: rows of their list.
-func BindingsTo(ctx context.Context, o *operate.Operations, by operate.Actor, at operate.QueueName) (rows []any, err error) {
+// maxBindings bounds the bindings that the page of a queue lists.
+const maxBindings = 200
+
+// Bindings lists the bindings that lead to a queue, without the default exchange's, each with a link to remove it for those who may; nil: there are none.
+func Bindings(ctx context.Context, o *operate.Operations, by operate.Actor, at operate.QueueName) (g.Node, error) {
 	all, err := admin.ListBindings.Do(ctx, o.Access, by, admin.BindingFilter{VHost: at.VHost, Queue: at.Name})
+	var rows []any
 	for _, row := range all {
 		if row.Source != "" {
 			rows = append(rows, row)
 		}
 	}
-	return rows, err
-}
-
-// maxBindings bounds the bindings that the page of a queue lists.
-const maxBindings = 200
-
-// Bindings lists bindings, each with a link to remove it for those who may.
-func Bindings(o *operate.Operations, a operate.Actor, rows []any) g.Node {
+	if len(rows) == 0 {
+		return nil, err
+	}
 	shown := rows[:min(len(rows), maxBindings)]
 	return g.Group{
-		(&view{page: &page{OperationPages: OperationPages{Operations: o}}, actor: a}).table(&card{op: admin.ListBindings.Op, rows: shown}),
+		(&view{page: &page{Pages: Pages{Operations: o}}, actor: by}).table(&card{op: admin.ListBindings.Op, rows: shown}),
 		g.If(len(rows) > len(shown), h.P(h.Class("note"), g.Text("The first "+ui.Number(len(shown))+" of "+ui.Number(len(rows))+"."))),
-	}
+	}, err
 }

@@ -140,37 +140,31 @@ func (f *Form) Problem() g.Node {
 	return Problem(f.problems[""])
 }
 
-// labelled is a label around a control, with a hint and the mistake of its field.
-func (f *Form) labelled(class, label, name, hint string, control func(...g.Node) g.Node) g.Node {
+// labelled is a label around a control that is made of its name and other attributes, with a hint and the mistake of its field.
+func (f *Form) labelled(class, label, name, hint string, control func(...g.Node) g.Node, attributes ...g.Node) g.Node {
 	text, wrong := f.problems[name]
-	var marks g.Group
 	if wrong {
-		marks = g.Group{h.Aria("invalid", "true"), h.Aria("describedby", "wrong-"+name)}
+		attributes = append(attributes, h.Aria("invalid", "true"), h.Aria("describedby", "wrong-"+name))
 	}
-	return h.Label(g.If(class != "", h.Class(class)), h.Span(g.Text(label)), control(marks...),
+	return h.Label(g.If(class != "", h.Class(class)), h.Span(g.Text(label)), control(h.Name(name), g.Group(attributes)),
 		g.If(hint != "", h.Span(h.Class("hint"), g.Text(hint))),
 		g.If(wrong, h.Span(h.Class("wrong"), h.ID("wrong-"+name), h.Role("alert"), Name(text))))
 }
 
 // Field is a field of one line.
 func (f *Form) Field(label, name, hint string, attributes ...g.Node) g.Node {
-	return f.labelled("", label, name, hint, func(marks ...g.Node) g.Node {
-		return h.Input(h.Name(name), h.Value(f.Get(name)), g.Group(attributes), g.Group(marks))
-	})
+	return f.labelled("", label, name, hint, h.Input, h.Value(f.Get(name)), g.Group(attributes))
 }
 
 // Password is a field whose content is never sent back. what is what browsers fill in: "current-password" or "new-password".
 func (f *Form) Password(label, name, what, hint string) g.Node {
-	return f.labelled("", label, name, hint, func(marks ...g.Node) g.Node {
-		return h.Input(h.Type("password"), h.Name(name), h.AutoComplete(what), g.Group(marks))
-	})
+	return f.labelled("", label, name, hint, h.Input, h.Type("password"), h.AutoComplete(what))
 }
 
 // Area is a field of several lines, as wide as the form. Browsers drop a line break at its beginning.
 func (f *Form) Area(label, name, hint string, rows int) g.Node {
-	return f.labelled("whole", label, name, hint, func(marks ...g.Node) g.Node {
-		return h.Textarea(h.Name(name), h.Rows(strconv.Itoa(rows)), g.Attr("spellcheck", "false"), g.Group(marks), g.Text("\n"+strings.ReplaceAll(f.Get(name), "\r\n", "\n")))
-	})
+	text := g.Text("\n" + strings.ReplaceAll(f.Get(name), "\r\n", "\n"))
+	return f.labelled("whole", label, name, hint, h.Textarea, h.Rows(strconv.Itoa(rows)), g.Attr("spellcheck", "false"), text)
 }
 
 // Choose is a field with values to choose from, each followed by its text.
@@ -180,7 +174,7 @@ func (f *Form) Choose(label, name, hint string, options ...string) g.Node {
 	for i := 0; i < len(options); i += 2 {
 		list = append(list, h.Option(h.Value(options[i]), g.If(options[i] == chosen, h.Selected()), g.Text(Visible(options[i+1]))))
 	}
-	return f.labelled("", label, name, hint, func(marks ...g.Node) g.Node { return h.Select(h.Name(name), list, g.Group(marks)) })
+	return f.labelled("", label, name, hint, h.Select, list)
 }
 
 // Or are values to choose from, each with itself as its text. An empty value comes first, with the text empty, unless that is "".
