@@ -302,7 +302,7 @@ func (p *listPage) drawRow(l operate.DeadLetter) g.Node {
 		when = ui.Ago(l.Deaths[0].Time)
 	}
 	return h.Li(
-		h.Input(h.Type("checkbox"), h.Name("pick"), h.Value(number), h.Aria("label", "Select message "+number), g.If(p.All, h.Checked()), g.If(l.Unacked(), h.Disabled())),
+		h.Input(h.Type("checkbox"), h.Name("pick"), h.Value(number), h.Aria("label", "Select message "+number), g.If(p.All, h.Checked()), g.If(l.State == operate.Unacked, h.Disabled())),
 		h.Div(h.Class("letter"),
 			h.Div(h.Class("message"), ui.Spaced(
 				h.Span(h.Class("grow"), h.A(h.Class("what"), ui.Href(to), title), g.Text(" "), about(&l)),
@@ -334,7 +334,7 @@ func tags(l *operate.DeadLetter) g.Node {
 	if l.Replays > 0 {
 		tags = append(tags, ui.Class("tag", g.Text("replayed "+ui.Number(l.Replays)+"×")))
 	}
-	if l.Unacked() {
+	if l.State == operate.Unacked {
 		tags = append(tags, ui.Class("tag warn", g.Text("unacked")))
 	}
 	return ui.Spaced(tags...)
