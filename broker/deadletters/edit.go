@@ -19,6 +19,7 @@ import (
 
 // Draft is what will be published in place of one dead letter. A person may read and change it.
 type Draft struct {
+	QueueID              uint64 // the incarnation of the queue that it was read in; 0: any queue of the name
 	Exchange, RoutingKey string
 	// Properties are JSON, as Export writes them, except that all integers in the headers are plain. Those that are not changed keep
 	// their types.
@@ -55,7 +56,7 @@ func DraftOf(b *broker.Broker, q *broker.Queue, seq queue.Seq) (d Draft, ok bool
 	}
 	delete(p.Headers, replayHeader) // it is not part of a replay
 	p.Headers = plainNumbers(p.Headers)
-	d = Draft{Exchange: string(m.Exchange), RoutingKey: string(m.RoutingKey), Body: m.Body}
+	d = Draft{QueueID: q.ID(), Exchange: string(m.Exchange), RoutingKey: string(m.RoutingKey), Body: m.Body}
 	if plain, ok := plainText(p.ContentEncoding, m.Body); ok {
 		d.Body, d.Unpacked = plain, true
 	}

@@ -72,7 +72,7 @@ func New(o Options) *API {
 		o.Now = time.Now
 	}
 	a := &API{Options: o, b: o.Broker, log: o.Log.Named("management"), started: o.Now(), rates: o.Operations.Rates}
-	a.server = rest.New(rest.Options{Broker: o.Broker, Operations: o.Operations, Log: a.log}, a.table())
+	a.server = rest.New(rest.Options{Broker: o.Broker, Operations: o.Operations, Log: a.log}, a.Routes())
 	a.identify()
 	return a
 }

@@ -95,19 +95,16 @@ func imported(r *request) error {
 
 // readDefinitions reads the body, or the file of the form that web pages send.
 func readDefinitions(r *request) (*definitions.Document, error) {
+	read := r.ReadBody
 	if kind, _, _ := mime.ParseMediaType(r.HTTP.Header.Get("Content-Type")); kind == "multipart/form-data" {
 		file, _, err := r.HTTP.FormFile("file")
 		if err != nil {
 			return nil, err
 		}
 		defer file.Close()
-		b, err := io.ReadAll(file)
-		if err != nil {
-			return nil, err
-		}
-		return definitions.Parse(b)
+		read = func() ([]byte, error) { return io.ReadAll(file) }
 	}
-	b, err := r.ReadBody()
+	b, err := read()
 	if err != nil {
 		return nil, err
 	}

@@ -187,9 +187,7 @@ func resend(r *rest.Request) error {
 	if err != nil {
 		return err
 	}
-	changed := operate.Draft{
-		QueueID: d.QueueID, Draft: deadletters.Draft{Exchange: d.Exchange, RoutingKey: d.RoutingKey, Properties: d.Properties, Body: body, Unpacked: d.Unpacked},
-	}
+	changed := &deadletters.Draft{QueueID: d.QueueID, Exchange: d.Exchange, RoutingKey: d.RoutingKey, Properties: d.Properties, Body: body, Unpacked: d.Unpacked}
 	if d.DryRun {
 		return r.Result(r.Operations.Letters.Review(r.HTTP.Context(), r.Actor, r.QueueNamed(), d.Seq, changed))
 	}

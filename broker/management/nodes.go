@@ -68,15 +68,12 @@ func (a *API) memoryObject() object {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	rss := a.b.Alarm.MemoryInUse()
-	o := object{}
-	for _, name := range []string{
+	o := zeros(
 		"connection_readers", "connection_writers", "connection_channels", "connection_other", "queue_procs", "queue_slave_procs",
 		"quorum_queue_procs", "quorum_queue_dlx_procs", "stream_queue_procs", "stream_queue_replica_reader_procs", "stream_queue_coordinator_procs",
 		"plugins", "metrics", "mgmt_db", "mnesia", "quorum_ets", "other_ets", "binary", "msg_index", "code", "atom", "metadata_store",
 		"metadata_store_ets",
-	} {
-		o[name] = 0
-	}
+	)
 	o["other_proc"], o["other_system"] = m.HeapInuse, m.StackInuse+m.MSpanInuse+m.MCacheInuse+m.GCSys
 	o["allocated_unused"], o["reserved_unallocated"] = m.HeapIdle-m.HeapReleased, 0
 	o["strategy"] = "rss"
@@ -127,12 +124,9 @@ func (a *API) quiet(o object) {
 		"io_write_avg_time", "io_sync_count", "io_sync_avg_time", "io_seek_count", "io_seek_avg_time", "io_reopen_count", "mnesia_ram_tx_count",
 		"mnesia_disk_tx_count", "msg_store_read_count", "msg_store_write_count", "queue_index_write_count", "queue_index_read_count",
 	} {
-		o[name] = 0
+		o[name], o[name+"_details"] = 0, object{"rate": rest.Rate(0)}
 	}
-	for _, name := range []string{"mem_used", "fd_used", "sockets_used", "proc_used", "disk_free", "gc_num", "gc_bytes_reclaimed", "context_switches",
-		"io_read_count", "io_read_bytes", "io_read_avg_time", "io_write_count", "io_write_bytes", "io_write_avg_time", "io_sync_count",
-		"io_sync_avg_time", "io_seek_count", "io_seek_avg_time", "io_reopen_count", "mnesia_ram_tx_count", "mnesia_disk_tx_count",
-		"msg_store_read_count", "msg_store_write_count", "queue_index_write_count", "queue_index_read_count"} {
+	for _, name := range []string{"mem_used", "fd_used", "sockets_used", "proc_used", "disk_free"} {
 		o[name+"_details"] = object{"rate": rest.Rate(0)}
 	}
 }

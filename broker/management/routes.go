@@ -38,8 +38,8 @@ type request struct {
 	asked spans
 }
 
-// table returns the routes in the form that rest serves.
-func (a *API) table() (table []rest.Route) {
+// Routes returns the routes of the API in the form that rest serves. Those of a nil API are for documentation.
+func (a *API) Routes() (table []rest.Route) {
 	for _, one := range slices.Concat(nodeRoutes, healthRoutes, connectionRoutes, exchangeRoutes, queueRoutes, bindingRoutes, userRoutes, policyRoutes) {
 		served := rest.Route{
 			Method: one.method, Path: one.path, Op: one.op, Need: one.need, Body: one.body, Weight: one.weight, Doc: one.doc,
@@ -64,9 +64,6 @@ func (a *API) table() (table []rest.Route) {
 
 // object is a JSON object.
 type object = rest.Object
-
-// Routes returns the routes of the API, in the order of its table, for documentation: they cannot be served.
-func Routes() []rest.Route { return (*API)(nil).table() }
 
 var nodeRoutes = []route{
 	{method: get, path: "/api/overview", need: management, handle: overview},

@@ -72,7 +72,7 @@ func filled(path string) string {
 func TestEveryRouteRefusesEveryLowerRole(t *testing.T) {
 	a := newTestAPI(t)
 	h := a.Handler()
-	for _, one := range a.table() {
+	for _, one := range a.Routes() {
 		require.NotZero(t, one.Role(), one.Path)
 		w := ask(h, "", one.Method, filled(one.Path))
 		assert.Equal(t, http.StatusUnauthorized, w.Code, one.Path)
@@ -106,7 +106,7 @@ func TestChangesTakeTheRoleRabbitMQAsksFor(t *testing.T) {
 		}
 		return false
 	}
-	for _, one := range (&API{}).table() {
+	for _, one := range (&API{}).Routes() {
 		want := administrator
 		switch {
 		case one.Method == get:
@@ -133,7 +133,7 @@ func TestEveryPathAnswersOptionsAndRefusesOtherMethods(t *testing.T) {
 	a := newTestAPI(t)
 	h := a.Handler()
 	seen := map[string]bool{}
-	for _, one := range a.table() {
+	for _, one := range a.Routes() {
 		path := one.Path
 		if seen[path] {
 			continue
@@ -155,7 +155,7 @@ func TestVHostsAreClosedToThoseWithoutPermissions(t *testing.T) {
 	_, _, err := a.b.PutVHost("", "other", broker.VHostMetadata{})
 	require.NoError(t, err)
 	h := a.Handler()
-	for _, one := range a.table() {
+	for _, one := range a.Routes() {
 		if !strings.Contains(one.Path, "{vhost}") || one.Role() == administrator {
 			continue
 		}

@@ -86,7 +86,7 @@ type DeadLetter struct {
 // returns what it has found, with ctx's error.
 func (o Letters) Search(ctx context.Context, a Actor, in QueueName, f deadletters.Filter, look deadletters.Look) (list []DeadLetter, next queue.Seq, at deadletters.Position, err error) {
 	if look.Count < 1 || look.Count > MaxSearchCount {
-		return nil, 0, at, &OutOfRange{"count", int64(look.Count)}
+		return nil, 0, at, OutOfRange("count", int64(look.Count))
 	}
 	q, err := o.queue(&a, SearchDeadLetters, in)
 	if err != nil {
@@ -142,37 +142,31 @@ func (o Letters) Import(ctx context.Context, a Actor, to QueueName, lines io.Rea
 	return n, err
 }
 
-// Draft is what a replay would publish of one dead letter, for a person to change.
-type Draft struct {
-	deadletters.Draft
-	QueueID uint64 // the incarnation of its queue
-}
-
 // maxDraft bounds a body that a person edits, in bytes.
 const maxDraft = 4 << 20
 
 // Draft returns what a replay would publish of a ready message with a body of at most 4 MiB.
-func (o Letters) Draft(_ context.Context, a Actor, at QueueName, seq queue.Seq) (Draft, error) {
+func (o Letters) Draft(_ context.Context, a Actor, at QueueName, seq queue.Seq) (deadletters.Draft, error) {
 	q, err := o.queue(&a, SearchDeadLetters, at)
 	if err != nil {
-		return Draft{}, err
+		return deadletters.Draft{}, err
 	}
 	d, ok, err := deadletters.DraftOf(o.Broker, q, seq)
 	if err == nil && !ok {
 		err = ErrMessageGone
 	}
 	if len(d.Body) > maxDraft {
-		return Draft{}, &Invalid{"the body has more than 4 MiB: export the message, change the file and import it"}
+		return deadletters.Draft{}, &Invalid{"the body has more than 4 MiB: export the message, change the file and import it"}
 	}
-	return Draft{d, q.ID()}, err
+	return d, err
 }
 
 // Resend publishes a changed draft, as the actor, and takes the dead letter out of its queue, in one step. If skipped is not empty,
 // and for an error, the message stays. A queue with a different incarnation counts as gone; with QueueID 0 any queue of the name does.
-func (o Letters) Resend(ctx context.Context, a Actor, at QueueName, seq queue.Seq, d Draft) (skipped deadletters.SkipReason, err error) {
+func (o Letters) Resend(ctx context.Context, a Actor, at QueueName, seq queue.Seq, d *deadletters.Draft) (skipped deadletters.SkipReason, err error) {
 	q, vh, err := o.incarnation(&a, ResendDeadLetter, at, d.QueueID)
 	if err == nil {
-		skipped, err = deadletters.Resend(o.Broker, vh.NewPublisher(a.Name), q, seq, &d.Draft)
+		skipped, err = deadletters.Resend(o.Broker, vh.NewPublisher(a.Name), q, seq, d)
 	}
 	switch {
 	case err == nil && skipped == deadletters.SkippedGone:
@@ -185,12 +179,12 @@ func (o Letters) Resend(ctx context.Context, a Actor, at QueueName, seq queue.Se
 }
 
 // Review returns what Resend would do with a draft, and changes nothing. Its errors are the same.
-func (o Letters) Review(_ context.Context, a Actor, at QueueName, seq queue.Seq, d Draft) (deadletters.Review, error) {
+func (o Letters) Review(_ context.Context, a Actor, at QueueName, seq queue.Seq, d *deadletters.Draft) (deadletters.Review, error) {
 	q, vh, err := o.incarnation(&a, ResendDeadLetter, at, d.QueueID)
 	if err != nil {
 		return deadletters.Review{}, err
 	}
-	r, ok, err := deadletters.ReviewOf(o.Broker, vh.NewPublisher(a.Name), q, seq, &d.Draft)
+	r, ok, err := deadletters.ReviewOf(o.Broker, vh.NewPublisher(a.Name), q, seq, d)
 	if err == nil && !ok {
 		err = ErrMessageGone
 	}

@@ -30,10 +30,18 @@ func (e *Wrong) Error() string {
 		"not_integer": " is not a whole number", "not_boolean": " is neither true nor false", "not_string": " is not a text", "not_table": " is not a JSON object",
 		"not_base64": " is not in base64", "out_of_range": " is out of range", "no_such_user": " does not exist",
 	}[e.Code]
-	if e.Code == "out_of_range" {
+	switch {
+	case e.Code == "out_of_range" && e.Field == "deadline":
+		return "a deadline can be ten years ahead at most"
+	case e.Code == "out_of_range":
 		text += fmt.Sprintf(": %v", e.About[1])
 	}
 	return text
+}
+
+// OutOfRange means that a number in a request is too low or too high.
+func OutOfRange(field string, value int64) error {
+	return &Wrong{Field: field, Code: "out_of_range", About: []any{field, value}}
 }
 
 // wrong is a Wrong with a code.
@@ -183,7 +191,7 @@ func (f *Field) natural(v any) (uint64, error) {
 	}
 	n, err := f.integer(v)
 	if err == nil && n < 0 {
-		err = wrong(f, "out_of_range", f.Name, n)
+		err = OutOfRange(f.Name, n)
 	}
 	return uint64(n), err
 }
@@ -258,11 +266,11 @@ func check(list []Field, request any) error {
 		switch v := f.Of(request).(type) {
 		case int64:
 			if v < f.min || v > f.Max {
-				return wrong(f, "out_of_range", f.Name, v)
+				return OutOfRange(f.Name, v)
 			}
 		case int:
 			if int64(v) < f.min || int64(v) > f.Max {
-				return wrong(f, "out_of_range", f.Name, int64(v))
+				return OutOfRange(f.Name, int64(v))
 			}
 		case string:
 			if f.Kind == Duration && (v != "" || f.Key) {

@@ -80,20 +80,6 @@ func (e *Unavailable) Error() string {
 // Unwrap returns the cause.
 func (e *Unavailable) Unwrap() error { return e.Err }
 
-// OutOfRange means that a number in a request is too low or too high.
-type OutOfRange struct {
-	Field string
-	Value int64
-}
-
-// Error implements error.
-func (e *OutOfRange) Error() string {
-	if e.Field == "deadline" {
-		return "a deadline can be ten years ahead at most"
-	}
-	return fmt.Sprintf("%s is out of range: %d", e.Field, e.Value)
-}
-
 // Refused reports whether an operation failed because the actor is not allowed to do it.
 func Refused(err error) bool {
 	if _, ok := errors.AsType[*MissingRole](err); ok {

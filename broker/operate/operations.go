@@ -66,7 +66,6 @@ type Options struct {
 // Operations has everything that can be done to one broker. Safe for concurrent use.
 type Operations struct {
 	*Access
-	Topology
 	Letters Letters
 }
 
@@ -91,9 +90,6 @@ type Access struct {
 // Letters are the operations on dead letters and their replays.
 type Letters struct{ *Access }
 
-// Topology are the operations on virtual hosts, queues, exchanges and bindings, and publishing.
-type Topology struct{ *Access }
-
 // New makes the operations of a broker.
 func New(o Options) *Operations {
 	o.Log = cmp.Or(o.Log, zap.NewNop())
@@ -112,7 +108,7 @@ func New(o Options) *Operations {
 	shared := &Access{Options: o, started: time.Now(), log: o.Log.Named("operate"), seed: maphash.MakeSeed()}
 	shared.runs.access = shared
 	shared.Rates = &Rates{all: shared.countAll, now: o.Now, courses: map[any]*course{}}
-	return &Operations{shared, Topology{shared}, Letters{shared}}
+	return &Operations{shared, Letters{shared}}
 }
 
 // QueueName names a queue. It may be the short name of a sub-queue.
@@ -315,7 +311,7 @@ func ExchangeNamed(path string) string {
 
 // DeleteQueue deletes a queue with its messages, and returns how many were ready. Errors: ErrNotFound, or the broker's: 406 for one that is used,
 // is not empty, or has more messages than d allows.
-func (o Topology) DeleteQueue(_ context.Context, a Actor, at QueueName, d broker.QueueDeletion) (messages int, err error) {
+func (o *Operations) DeleteQueue(_ context.Context, a Actor, at QueueName, d broker.QueueDeletion) (messages int, err error) {
 	q, vh, err := o.incarnation(&a, DeleteQueue, at, d.QueueID)
 	if err == nil {
 		messages, err = o.Broker.RightsOf(a.Name, vh.Name()).DeleteQueue(vh, Nobody{}, q.Name(), d)

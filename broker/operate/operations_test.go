@@ -182,6 +182,7 @@ func TestChangesAreRecorded(t *testing.T) {
 	require.Contains(t, s.changed()[1].Detail, operate.ErrNoEntry.Error())
 	require.Equal(t, map[string]any{"id": "3-17-1893456000000000000"}, s.changed()[3].Values, "a refusal names what it was about")
 	require.Equal(t, "/", s.changed()[3].At.VHost)
+	require.Equal(t, "make virtual host", admin.MakeVHost.Name.Words())
 	count, err := testutil.GatherAndCount(s.metrics, "curfew_operations_total")
 	require.NoError(t, err)
 	require.Equal(t, 4, count)
@@ -253,7 +254,7 @@ func TestADeadlineThatSomebodyElseChanged(t *testing.T) {
 	_, err = messages.ChangeDeadline.Do(t.Context(), s.Access, user, messages.DeadlineChange{VHost: "/", Queue: "q", Seq: seq, Fire: true, Was: &was})
 	require.ErrorIs(t, err, operate.ErrChanged)
 	_, err = messages.ChangeDeadline.Do(t.Context(), s.Access, user, messages.DeadlineChange{VHost: "/", Queue: "q", Seq: seq, At: was + policy.MaxTTLMillis})
-	var far *operate.OutOfRange
+	var far *operate.Wrong
 	require.ErrorAs(t, err, &far)
 	_, err = messages.ChangeDeadline.Do(t.Context(), s.Access, user, messages.DeadlineChange{VHost: "/", Queue: "q", Seq: 99, Fire: true})
 	require.ErrorIs(t, err, operate.ErrMessageGone)

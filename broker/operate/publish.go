@@ -28,7 +28,7 @@ type Publication struct {
 }
 
 // MayPublish checks the permissions for Publish, for faces that read a long message after it. Errors: those of basic.publish, or deadletters.ErrBlocked.
-func (o Topology) MayPublish(_ context.Context, a Actor, to ExchangeName) error {
+func (o *Operations) MayPublish(_ context.Context, a Actor, to ExchangeName) error {
 	vh, err := o.vhost(&a, Publish, to.VHost)
 	if err == nil {
 		err = o.Broker.RightsOf(a.Name, vh.Name()).Exchange(access.Write, to.Name)
@@ -51,14 +51,14 @@ func (o *Access) blocked() error {
 
 // Publish publishes one message, and waits until it is as durable as a confirm promises. routed is false if no queue took it. Errors: *Invalid,
 // deadletters.ErrBlocked, ErrQueueFull, or the broker's.
-func (o Topology) Publish(ctx context.Context, a Actor, m *Publication) (routed bool, err error) {
+func (o *Operations) Publish(ctx context.Context, a Actor, m *Publication) (routed bool, err error) {
 	routed, err = o.publish(ctx, &a, m)
 	o.Record(a, Publish, QueueName{VHost: m.Exchange.VHost}, err,
 		zap.String("exchange", m.Exchange.Name), zap.String("routing_key", m.RoutingKey), zap.Bool("routed", routed), zap.Int("bytes", len(m.Body)))
 	return routed, err
 }
 
-func (o Topology) publish(ctx context.Context, a *Actor, m *Publication) (routed bool, err error) {
+func (o *Operations) publish(ctx context.Context, a *Actor, m *Publication) (routed bool, err error) {
 	vh, err := o.vhost(a, Publish, m.Exchange.VHost)
 	if err == nil {
 		err = m.check(o.Broker.MaxMessageBytes())
@@ -99,7 +99,7 @@ func enter(ctx context.Context, r *broker.Rights, vh *broker.VHost, m *broker.Pu
 const alivenessQueue = "aliveness-test"
 
 // TryMessage sends one message through a queue of its own, and reports whether it arrived. It is for health checks, and is not recorded.
-func (o Topology) TryMessage(ctx context.Context, a Actor, vhost string) (arrived bool, err error) {
+func (o *Operations) TryMessage(ctx context.Context, a Actor, vhost string) (arrived bool, err error) {
 	vh, err := o.vhost(&a, TryMessage, vhost)
 	if err != nil {
 		return false, err

@@ -191,14 +191,14 @@ type PeekRequest struct {
 	Memory *memory.Account
 }
 
-// Peek returns messages without taking them. Errors: *OutOfRange, *Invalid, or *memory.Exceeded among others.
+// Peek returns messages without taking them. Errors: *Wrong, *Invalid, or *memory.Exceeded among others.
 func (o *Operations) Peek(_ context.Context, a Actor, r PeekRequest) ([]Message, error) {
 	for _, n := range []struct {
 		field       string
 		value, most int
 	}{{"offset", r.Offset, maxOffset}, {"count", r.Count, maxPeekCount}, {"truncate", r.BodyBytes, broker.DefaultMaxMessageBytes}} {
 		if n.value < 0 || n.value > n.most {
-			return nil, &OutOfRange{n.field, int64(n.value)}
+			return nil, OutOfRange(n.field, int64(n.value))
 		}
 	}
 	q, err := o.queue(&a, Peek, r.Queue)

@@ -10,28 +10,8 @@ var operationWords = strings.NewReplacer("_", " ", "vhost", "virtual host", "rab
 // Words says the operation to people: set_policy is "set policy".
 func (op Operation) Words() string { return operationWords.Replace(string(op)) }
 
-// The operations.
-const (
-	ListQueues             Operation = "list_queues"
-	Peek                   Operation = "peek"
-	Get                    Operation = "get"
-	SearchDeadLetters      Operation = "search_dead_letters" // and groups
-	ExportDeadLetters      Operation = "export_dead_letters"
-	ImportDeadLetters      Operation = "import_dead_letters"
-	ResendDeadLetter       Operation = "resend_dead_letter"
-	ExportDefinitions      Operation = "export_definitions"
-	ExportVHostDefinitions Operation = "export_vhost_definitions"
-	ImportDefinitions      Operation = "import_definitions"
-	ListConnections        Operation = "list_connections"
-	CloseConnections       Operation = "close_connections"
-	DeleteQueue            Operation = "delete_queue"
-	Publish                Operation = "publish"
-	TryMessage             Operation = "try_message"
-	LookAround             Operation = "look_around"   // status, alerts, forecasts, the audit
-	ChangeAlerts           Operation = "change_alerts" // and what else is changed of a node (monitor/changes)
-	// ManyAttempts is the record of further attempts within a minute that were refused or failed. It is not an operation that users do.
-	ManyAttempts Operation = "many_attempts"
-)
+// ManyAttempts is the record of further attempts within a minute that were refused or failed. It is not an operation that users do.
+const ManyAttempts Operation = "many_attempts"
 
 // need says when an operation requires a permission on its queue.
 type need uint8
@@ -51,22 +31,31 @@ type Rule struct {
 }
 
 // Rules has the rule of each operation.
-var Rules = map[Operation]Rule{
-	ListQueues:             {Role: Management, Looks: true},
-	Peek:                   {Role: Management, Read: Always},
-	Get:                    {Role: Management, Read: Always},
-	SearchDeadLetters:      {Role: Management, Read: Always},
-	ExportDeadLetters:      {Role: Management, Read: Always},
-	ImportDeadLetters:      {Role: Management, Read: Always},
-	ResendDeadLetter:       {Role: Management, Read: Always},
-	ExportDefinitions:      {Role: Administrator, Looks: true},
-	ExportVHostDefinitions: {Role: Policymaker, Looks: true},
-	ImportDefinitions:      {Role: Administrator},
-	ListConnections:        {Role: Management, Looks: true}, // the actor's own; users with the role Monitor see all
-	CloseConnections:       {Role: Management},              // the actor's own; administrators may close all
-	DeleteQueue:            {Role: Management},
-	Publish:                {Role: Management},
-	TryMessage:             {Role: Management, Looks: true},
-	LookAround:             {Role: Monitor, Looks: true},
-	ChangeAlerts:           {Role: Administrator},
+var Rules = map[Operation]Rule{}
+
+// ruled adds an operation that is not an Op.
+func ruled(op Operation, r Rule) Operation {
+	Rules[op] = r
+	return op
 }
+
+// The operations that have a method each.
+var (
+	ListQueues             = ruled("list_queues", Rule{Role: Management, Looks: true})
+	Peek                   = ruled("peek", Rule{Role: Management, Read: Always})
+	Get                    = ruled("get", Rule{Role: Management, Read: Always})
+	SearchDeadLetters      = ruled("search_dead_letters", Rule{Role: Management, Read: Always}) // and groups
+	ExportDeadLetters      = ruled("export_dead_letters", Rule{Role: Management, Read: Always})
+	ImportDeadLetters      = ruled("import_dead_letters", Rule{Role: Management, Read: Always})
+	ResendDeadLetter       = ruled("resend_dead_letter", Rule{Role: Management, Read: Always})
+	ExportDefinitions      = ruled("export_definitions", Rule{Role: Administrator, Looks: true})
+	ExportVHostDefinitions = ruled("export_vhost_definitions", Rule{Role: Policymaker, Looks: true})
+	ImportDefinitions      = ruled("import_definitions", Rule{Role: Administrator})
+	ListConnections        = ruled("list_connections", Rule{Role: Management, Looks: true}) // the actor's own; users with the role Monitor see all
+	CloseConnections       = ruled("close_connections", Rule{Role: Management})             // the actor's own; administrators may close all
+	DeleteQueue            = ruled("delete_queue", Rule{Role: Management})
+	Publish                = ruled("publish", Rule{Role: Management})
+	TryMessage             = ruled("try_message", Rule{Role: Management, Looks: true})
+	LookAround             = ruled("look_around", Rule{Role: Monitor, Looks: true}) // status, alerts, forecasts, the audit
+	ChangeAlerts           = ruled("change_alerts", Rule{Role: Administrator})      // and what else is changed of a node (monitor/changes)
+)

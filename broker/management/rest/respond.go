@@ -65,9 +65,6 @@ func AsProblem(err error) *Problem {
 	if e, ok := errors.AsType[*operate.MissingRole](err); ok {
 		return &Problem{http.StatusUnauthorized, "not_authorised", refusals[e.Role]}
 	}
-	if e, ok := errors.AsType[*operate.OutOfRange](err); ok {
-		return &Problem{http.StatusBadRequest, "bad_request", []any{"out_of_range", e.Field, e.Value}}
-	}
 	if e, ok := errors.AsType[*operate.Wrong](err); ok && e.Text == "" {
 		return &Problem{http.StatusBadRequest, "bad_request", append([]any{e.Code}, e.About...)}
 	}

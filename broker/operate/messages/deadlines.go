@@ -209,7 +209,7 @@ type DeadlineChanged struct {
 
 var outcomes = map[deadline.Outcome]string{deadline.Rescheduled: "rescheduled", deadline.Expired: "expired", deadline.Held: "held"}
 
-// ChangeDeadline changes the deadline of one message by its number. Errors: operate.ErrMessageGone, operate.ErrChanged, *OutOfRange or *Invalid among others.
+// ChangeDeadline changes the deadline of one message by its number. Errors: operate.ErrMessageGone, operate.ErrChanged, *operate.Wrong or *operate.Invalid among others.
 var ChangeDeadline = operate.Define(operate.Op{
 	Name: "change_deadline", Title: "Move, cancel or fire the deadline of one message", Rule: operate.Rule{Role: operate.Management, Read: operate.Always, Write: operate.Always},
 	Text:   "The body has one of `by_millis`, `at`, `cancel` and `fire`. 409: the message's deadline is not `was`.",
@@ -295,7 +295,7 @@ func newDeadline(b *broker.Broker, c *DeadlineChange, was deadline.Instant) (to 
 	case c.Cancel:
 		return 0, nil
 	case c.At < 0 || max(c.At, c.By) > farMillis || c.By < -farMillis:
-		return 0, &operate.OutOfRange{Field: "deadline", Value: cmp.Or(c.At, c.By)}
+		return 0, operate.OutOfRange("deadline", cmp.Or(c.At, c.By))
 	case c.At != 0:
 		to = b.Instant(c.At)
 	case was == 0:
@@ -304,7 +304,7 @@ func newDeadline(b *broker.Broker, c *DeadlineChange, was deadline.Instant) (to 
 		to = was.AddMillis(deadline.Millis(c.By))
 	}
 	if to < 0 || to > b.Now().AddMillis(policy.MaxTTLMillis) {
-		return 0, &operate.OutOfRange{Field: "deadline", Value: b.UnixMillis(to)}
+		return 0, operate.OutOfRange("deadline", b.UnixMillis(to))
 	}
 	return to, nil
 }

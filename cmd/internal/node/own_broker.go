@@ -251,7 +251,7 @@ func (o *ownBroker) queues(forecasts []deadline.Forecast, fn func(*history.Queue
 
 // brokerRoutes are the paths of Curfew's own API that broker/management serves.
 func brokerRoutes() (list []rest.Route) {
-	for _, one := range management.Routes() {
+	for _, one := range (*management.API)(nil).Routes() {
 		if strings.HasPrefix(one.Path, curfewPrefix+"/") {
 			list = append(list, one)
 		}

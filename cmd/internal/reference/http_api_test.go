@@ -155,7 +155,7 @@ func schemaPages(t *testing.T) string {
 func managementRoutes(*testing.T) string {
 	out := newTable("Path", "Method", "Tag")
 	methods, paths := map[string][]string{}, []string{}
-	for _, one := range management.Routes() {
+	for _, one := range (*management.API)(nil).Routes() {
 		if strings.HasPrefix(one.Path, "/api/curfew/") {
 			continue
 		}

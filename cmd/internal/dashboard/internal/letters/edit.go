@@ -33,7 +33,7 @@ const (
 type editPage struct {
 	VHost, Queue string
 	Seq          uint64
-	Draft        operate.Draft
+	Draft        deadletters.Draft
 	Form         string // of the body in its field: lf, crlf or base64
 	Text         string
 	Problem      string // why the draft was not sent; "": nothing was wrong
@@ -107,7 +107,7 @@ func (d Pages) change(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	case "again":
 		d.Site.Show(w, r, http.StatusOK, v, EditPath, p.draw)
 	case "send":
-		skipped, err := d.Operations.Letters.Resend(r.Context(), v.Actor, at, seq, p.Draft)
+		skipped, err := d.Operations.Letters.Resend(r.Context(), v.Actor, at, seq, &p.Draft)
 		if err == nil && skipped != "" {
 			err = fmt.Errorf("the message stays where it is, like those that %s", skippedWords(string(skipped)))
 		}
@@ -117,7 +117,7 @@ func (d Pages) change(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		}
 		http.Redirect(w, r, URL(p.VHost, p.Queue, "")+"&replayed=1", http.StatusSeeOther)
 	default:
-		review, err := d.Operations.Letters.Review(r.Context(), v.Actor, at, seq, p.Draft)
+		review, err := d.Operations.Letters.Review(r.Context(), v.Actor, at, seq, &p.Draft)
 		if err != nil {
 			d.again(w, r, v, &p, err)
 			return
@@ -139,7 +139,7 @@ func (d Pages) again(w http.ResponseWriter, r *http.Request, v ui.Visitor, p *ed
 // editedPage is the page with the form as it was filled in.
 func editedPage(f url.Values) (p editPage, err error) {
 	p = editPage{VHost: f.Get("vhost"), Queue: f.Get("name"), Allowed: true}
-	p.Draft.Draft = deadletters.Draft{
+	p.Draft = deadletters.Draft{
 		Exchange: f.Get("exchange"), RoutingKey: f.Get("routing_key"), Properties: []byte(f.Get("properties")), Unpacked: f.Get("unpacked") == "1",
 	}
 	if p.Seq, err = strconv.ParseUint(f.Get("seq"), 10, 64); err != nil {
