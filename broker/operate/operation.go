@@ -49,10 +49,8 @@ type Op struct {
 	// Set by Define. Fields are those of the request, and Columns those of the rows of the result, whose type is Result.
 	Fields, Columns []Field
 	Result          reflect.Type
-	IsList          bool     // the result is a list
-	IsPage          bool     // the result has a list, its field Items, beside other things
-	Words           []string // of the command, without its arguments
-	Each            bool     // the command takes its argument several times, as in "ack <incident>...", and does the operation for each
+	IsList          bool // the result is a list
+	IsPage          bool // the result has a list, its field Items, beside other things
 
 	request reflect.Type
 	do      func(context.Context, *Call, any) (any, error)
@@ -177,8 +175,7 @@ func Define[Q, R any](op Op, do func(context.Context, *Call, Q) (R, error)) Type
 	op.request, op.Result = reflect.TypeFor[Q](), reflect.TypeFor[R]()
 	op.Fields, op.Columns = fieldsOf(op.request), fieldsOf(rowTypeOf(op.Result))
 	_, op.IsPage = itemsOf(op.Result)
-	op.IsList, op.Each = op.Result.Kind() == reflect.Slice, strings.HasSuffix(op.Command, "...")
-	op.Words = strings.Fields(op.Command[:strings.IndexAny(op.Command+"<", "<[")])
+	op.IsList = op.Result.Kind() == reflect.Slice
 	op.do = func(ctx context.Context, c *Call, q any) (any, error) { return do(ctx, c, q.(Q)) }
 	if Defined[op.Name] != nil {
 		panic("operate: " + string(op.Name) + " is defined twice")
@@ -344,6 +341,14 @@ func (e *Stale) Error() string {
 	}
 	return "somebody else has changed this " + e.Noun + " since then"
 }
+
+// Words are the words of the command, without its arguments. It is not kept, since the commands of Also have others.
+func (op *Op) Words() []string {
+	return strings.Fields(op.Command[:strings.IndexAny(op.Command+"<", "<[")])
+}
+
+// Each reports whether the command takes its argument several times, as in "ack <incident>...", and does the operation for each.
+func (op *Op) Each() bool { return strings.HasSuffix(op.Command, "...") }
 
 // Arguments are the fields that are arguments of the command, in their order; those after the first needed are optional, as in "list [queue]".
 func (op *Op) Arguments() (names []string, needed int) {

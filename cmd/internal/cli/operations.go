@@ -63,7 +63,7 @@ func AddOperations(root *cobra.Command, ops []*operate.Op) *Families {
 
 // add adds the command of an operation.
 func (f *Families) add(op *operate.Op) {
-	words := op.Words
+	words := op.Words()
 	if len(words) == 0 {
 		return
 	}
@@ -108,7 +108,7 @@ func group(parent *cobra.Command, name, short string) *cobra.Command {
 // fill makes the command of an operation: each field of its request is an argument or a flag.
 func (a *API) fill(c *cobra.Command, op *operate.Op) {
 	names, needed := op.Arguments()
-	words := op.Words
+	words := op.Words()
 	c.Use, c.Short, c.Example = strings.TrimSpace(words[len(words)-1]+strings.TrimPrefix(op.Command, strings.Join(words, " "))), op.Title, exampleOf(op)
 	c.Args, c.RunE = noneOrVerb, func(cmd *cobra.Command, args []string) error { return a.run(cmd, op, args) }
 	if op.Help != "" {
@@ -116,7 +116,7 @@ func (a *API) fill(c *cobra.Command, op *operate.Op) {
 	}
 	if len(names) > 0 {
 		most := len(names)
-		if op.Each {
+		if op.Each() {
 			most = math.MaxInt
 		}
 		c.Args = Between(needed, most, strings.TrimPrefix(op.Command, strings.Join(words, " ")+" "))
@@ -212,7 +212,7 @@ func exampleOf(op *operate.Op) string {
 	if op.Example != "" {
 		return op.Example
 	}
-	parts := append([]string{"  curfew"}, op.Words...)
+	parts := append([]string{"  curfew"}, op.Words()...)
 	names, _ := op.Arguments()
 	for _, name := range names {
 		parts = append(parts, op.Field(name).Eg)
@@ -236,7 +236,7 @@ func flagsOf(op *operate.Op) (list []operate.Field) {
 
 // run does an operation, and prints the result.
 func (a *API) run(cmd *cobra.Command, op *operate.Op, args []string) error {
-	if op.Each && len(args) > 1 {
+	if op.Each() && len(args) > 1 {
 		var errs []error
 		for i := range args {
 			errs = append(errs, a.run(cmd, op, args[i:i+1]))

@@ -15,7 +15,7 @@ func (f *Families) before(op *operate.Op) {
 	if op.Variant == "" {
 		return
 	}
-	parent := subcommand(f.root, op.Words[0])
+	parent := subcommand(f.root, op.Words()[0])
 	flags := parent.PersistentFlags()
 	if flags.Lookup(op.Variant) == nil && !slices.ContainsFunc(parent.Commands(), func(c *cobra.Command) bool { return c.Flags().Lookup(op.Variant) == nil }) {
 		flags.Bool(op.Variant, false, "")
