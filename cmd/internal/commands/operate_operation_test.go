@@ -116,5 +116,5 @@ func TestAnOperationIsOnAllFaces(t *testing.T) {
 	status, _ = r.askAs("eye", "p", http.MethodPut, "/api/curfew/notes/egg", "application/json", nil)
 	assert.Equal(t, http.StatusUnauthorized, status)
 	assert.NotContains(t, notes, "egg")
-	assert.Eventually(t, func() bool { return strings.Contains(r.ok("audit", "search", "--reason", "changed"), "write_note") }, time.Minute, 50*time.Millisecond)
+	assert.Eventually(t, func() bool { return strings.Contains(r.ok("audit", "search", "--reason", "changed"), "write note") }, time.Minute, 50*time.Millisecond)
 }
