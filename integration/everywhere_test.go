@@ -31,7 +31,7 @@ var everyPage = map[string]string{
 	"/dead-letters": "orders.expired", "/dead-letter?vhost=/&name=orders.expired": "By cause", "/dead-letters/message?vhost=/&name=orders.expired&seq=LETTER": "Deaths",
 	"/runs": "Nothing runs",
 	"/dead-letter/edit?vhost=/&name=orders.expired&seq=LETTER": "Change a dead letter",
-	"/incidents": "Where notifications go", "/audit": "set_policy", "/audit?reason=": "dead-lettered",
+	"/incidents": "Where notifications go", "/audit": "set policy", "/audit?reason=": "dead-lettered",
 	"/policies": "ttl", "/policy/new": "Definition", "/policy/delete?vhost=/&name=ttl": "Delete the policy",
 	"/operator-policy/new": "Definition", "/operator-policy/delete?vhost=/&name=most": "Delete the policy",
 	"/vhosts": "shop", "/vhost?name=shop": "Limits", "/vhost/new": "New virtual host", "/vhost/delete?name=shop": "Delete the virtual host",
