@@ -30,6 +30,7 @@ type Incidents struct {
 	delivery *delivery
 	heart    heart
 	reload   chan struct{} // the file is to be read now
+	changing sync.Mutex    // held while what a user changes is saved; taken before saving and the tracker's
 	saving   sync.Mutex    // held while the file of incidents is written
 
 	looking sync.Mutex // held while the state is judged; taken before mu and the tracker's

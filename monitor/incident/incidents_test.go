@@ -163,7 +163,7 @@ func TestCommandsThatAreLacking(t *testing.T) {
 		require.Len(t, s.List(), 1)
 		require.Equal(t, "deadline_missed", s.List()[0].Condition)
 		require.Equal(t, "curfew rabbitmq status /rabbitmq", s.List()[0].Command+" "+s.List()[0].Page)
-		require.NotContains(t, s.List()[0].Do, "replay", "which there is not, either")
+		require.NotContains(t, s.List()[0].Do, "replay", "which does not exist there, either")
 	})
 }
 

@@ -131,8 +131,10 @@ func (a *Incidents) change(id string, change func(*incident)) error {
 	})
 }
 
-// saved makes a change that is to be saved. If it cannot be, it is undone.
+// saved makes a change that is to be saved. If it cannot be, it is undone. There is one at a time: what is undone is put back as it was before.
 func (a *Incidents) saved(change func(*tracker) (undo func(), err error)) error {
+	a.changing.Lock()
+	defer a.changing.Unlock()
 	t := a.tracker
 	t.mu.Lock()
 	undo, err := change(t)
