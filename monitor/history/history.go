@@ -155,7 +155,9 @@ func (h *History) sample(at time.Time) {
 	h.total.write(second, since, spread)
 	for _, s := range h.queues {
 		s.write(second, since, spread)
-		if s.gone(second) && second-s.active > s.kept() {
+		// One that is gone is remembered after something last happened in it for as long as it lived.
+		kept := min(max(s.seen-s.born, int64(keepAtLeast.Seconds())), int64(keep.Seconds()))
+		if s.gone(second) && second-s.active > kept {
 			delete(h.queues, [2]string{s.vhost, s.name})
 		}
 	}

@@ -92,11 +92,6 @@ func rise(before, now uint64) int64 {
 // gone reports whether the queue was not in the last sample.
 func (s *series) gone(second int64) bool { return second-s.seen > 2*maxSpread }
 
-// kept is for how many seconds after something last happened in it a queue that is gone is remembered: for as long as it lived.
-func (s *series) kept() int64 {
-	return min(max(s.seen-s.born, int64(keepAtLeast.Seconds())), int64(keep.Seconds()))
-}
-
 // expire counts a message that expired.
 func (s *series) expire(x *deadline.Expiry) {
 	s.Expired++

@@ -128,6 +128,10 @@ func (b *rabbitmqPrimary) pages(ops *opsEndpoints, _ *sockets) (*dashboard.Dashb
 	if err != nil {
 		return nil, nil, err
 	}
+	notHere := func(w http.ResponseWriter, _ *http.Request) { // for paths of a broker
+		answer(w, http.StatusNotFound, map[string]string{"error": "not_found",
+			"reason": "no broker runs here: Curfew runs beside the RabbitMQ of CURFEW_PRIMARY_URL, which has a management API of its own"})
+	}
 	return ui, b.n.mount(http.HandlerFunc(notHere), guard(b.user, b.withDelays(b.n.curfewAPI(ops))), ui), nil
 }
 
@@ -184,12 +188,6 @@ func notFound(err error) error {
 		return nil
 	}
 	return &rest.Problem{Status: http.StatusNotFound, Kind: "not_found", Reason: err.Error()}
-}
-
-// notHere answers for paths of a broker.
-func notHere(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusNotFound, map[string]string{"error": "not_found",
-		"reason": "no broker runs here: Curfew runs beside the RabbitMQ of CURFEW_PRIMARY_URL, which has a management API of its own"})
 }
 
 // guard lets users in: beside RabbitMQ there is one, who is an administrator. The handlers find the actor in the request's context.
