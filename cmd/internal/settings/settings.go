@@ -27,7 +27,7 @@ const prefix = "CURFEW"
 //	desc     what it means
 //	secret   never printed; may come from the file that <variable>_FILE names
 //	alias    a variable that is used when this one is not set
-//	ignored  it is no variable
+//	ignored  it is not a variable
 //	group    on a blank field: the heading over the variables that follow it
 type Settings struct {
 	_          struct{} `group:"Addresses"`

@@ -179,7 +179,8 @@ func (p *page) receivers() g.Node {
 func receiver(s incident.SinkStatus) g.Node {
 	is := g.Group{ui.Class("good", g.Text("works"))}
 	if s.Trouble != nil {
-		is = g.Group{ui.Class("bad", g.Text("failing")), g.Text(" "), h.Time(h.Title("since "+ui.Instant(s.Trouble.Since)), g.Text("for "+ui.Span(time.Since(s.Trouble.Since)))), g.Text(": "), ui.Name(s.Trouble.Error)}
+		is = g.Group{ui.Class("bad", g.Text("failing")), g.Text(" "),
+			h.Time(h.Title("since "+ui.Instant(s.Trouble.Since)), g.Text("for "+ui.Span(time.Since(s.Trouble.Since)))), g.Text(": "), ui.Name(s.Trouble.Error)}
 	}
 	if s.Queued > 0 {
 		is = append(is, g.Text(", "+ui.Number(s.Queued)+" waiting"))

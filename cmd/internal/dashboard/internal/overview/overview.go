@@ -223,9 +223,3 @@ const (
 	bannerWhole     = 2
 	bannerQueues    = 3
 )
-
-// shown are the incidents of the banner, and how many more there are.
-func (o *overview) shown() (list []incident.Incident, more int) {
-	list = o.Incidents[:min(len(o.Incidents), bannerIncidents)]
-	return list, len(o.Incidents) - len(list)
-}

@@ -41,7 +41,8 @@ func (o *overview) start() g.Node {
 
 // verdicts is the banner: the incidents, or that all is well. What changed stands beside them, or on a phone below the worst.
 func (o *overview) verdicts() g.Node {
-	list, others := o.shown()
+	list := o.Incidents[:min(len(o.Incidents), bannerIncidents)]
+	others := len(o.Incidents) - len(list)
 	where, more, inMemory := o.Storage()
 	whole := min(len(list), bannerWhole)
 	said := map[string]bool{}
@@ -218,10 +219,11 @@ func (o *overview) components() g.Node {
 	if o.MemoryMax > 0 {
 		memory += " of " + ui.Bytes(o.MemoryMax)
 	}
+	where, more, warn := o.Storage()
 	return ui.Card("parts", "Components", nil, ui.Facts(
 		g.If(o.Watched, o.schedule()),
 		g.If(o.ManualClock, ui.Fact("Clock", ui.Class("warn", g.Text("manual")), g.Text(": it stands at "+ui.UTC(o.NowMillis)+" until it is moved"))),
-		ui.Fact("Store", o.store()),
+		ui.Fact("Store", ui.Class(goodIf(!warn), g.Text(where)), g.Text(": "), ui.Name(more)),
 		ui.Fact("Publishers", publishers),
 		ui.Fact("Memory", g.Text(memory)),
 		ui.Fact("Clients", g.Text(ui.Plural(o.Connections, "connection")+", "+ui.Plural(o.Channels, "channel")+", "+ui.Plural(o.Consumers, "consumer"))),
@@ -231,12 +233,8 @@ func (o *overview) components() g.Node {
 
 func (o *overview) schedule() g.Node {
 	which, then, well := o.Health.Schedule.Says()
-	return ui.Fact("Schedule", ui.Class(goodIf(well), g.Text(which)), g.Text(then+" "), h.Time(h.Title("since "+ui.Instant(o.Health.Since)), g.Text("for "+ui.Span(time.Since(o.Health.Since)))))
-}
-
-func (o *overview) store() g.Node {
-	where, more, warn := o.Storage()
-	return g.Group{ui.Class(goodIf(!warn), g.Text(where)), g.Text(": "), ui.Name(more)}
+	return ui.Fact("Schedule", ui.Class(goodIf(well), g.Text(which)), g.Text(then+" "),
+		h.Time(h.Title("since "+ui.Instant(o.Health.Since)), g.Text("for "+ui.Span(time.Since(o.Health.Since)))))
 }
 
 func goodIf(well bool) string {
