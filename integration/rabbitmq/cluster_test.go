@@ -264,7 +264,7 @@ func TestFailover(t *testing.T) {
 	nodes := threeNodes(t)
 	first, second := nodes[0], nodes[1]
 	c := mustOpen(t, cluster.Options{URL: first.url + "," + second.url})
-	conn, err := c.Connect(t.Context(), "test")
+	conn, err := c.Connect(t.Context(), "test", false)
 	check(t, err)
 	require.Equal(t, first.addr, conn.RemoteAddr().String())
 	lost := conn.NotifyClose(make(chan *amqp091.Error, 1))
@@ -272,7 +272,7 @@ func TestFailover(t *testing.T) {
 	first.kill()
 	<-lost
 	began := time.Now()
-	conn, err = c.Connect(t.Context(), "test")
+	conn, err = c.Connect(t.Context(), "test", false)
 	check(t, err)
 	t.Logf("connected to the next node %v after the first was lost", time.Since(began))
 	require.Equal(t, second.addr, conn.RemoteAddr().String())
@@ -285,14 +285,14 @@ func TestFailover(t *testing.T) {
 	alone := mustOpen(t, cluster.Options{URL: first.url})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err = alone.Connect(ctx, "test")
+	_, err = alone.Connect(ctx, "test", false)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, first.addr)
 	require.NotContains(t, err.Error(), "guest:guest")
 
 	connected := make(chan error, 1)
 	go func() {
-		conn, err := alone.Connect(t.Context(), "test")
+		conn, err := alone.Connect(t.Context(), "test", false)
 		if err == nil {
 			err = conn.Close()
 		}

@@ -305,7 +305,7 @@ func connectTo(url string) func(context.Context) (*amqp091.Connection, error) {
 		if err != nil {
 			return nil, err
 		}
-		return at.ConnectToHold(ctx, "keeper")
+		return at.Connect(ctx, "keeper", true)
 	}
 }
 

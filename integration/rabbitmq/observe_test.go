@@ -33,8 +33,8 @@ func startObserver(t *testing.T, c *cluster.Cluster, watch string) *observing {
 	w, err := cluster.ParseWatch(watch)
 	check(t, err)
 	o := &observing{told: map[string]deadline.Expiry{}}
-	o.Observer = observe.New(observe.Options{VHost: c.Address().VHost, Expired: o.expired, Log: zaptest.NewLogger(t),
-		Connect: func(ctx context.Context) (*amqp091.Connection, error) { return c.Connect(ctx, "observe") }})
+	o.Observer = observe.New(observe.Options{VHost: c.Address.VHost, Expired: o.expired, Log: zaptest.NewLogger(t),
+		Connect: func(ctx context.Context) (*amqp091.Connection, error) { return c.Connect(ctx, "observe", false) }})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- o.Run(ctx) }()

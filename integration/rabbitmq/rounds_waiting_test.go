@@ -27,7 +27,7 @@ func modeOf(t testing.TB, number int) cluster.Mode {
 	modes := strings.Split(cmp.Or(os.Getenv(modeVariable), "keep,delay,retry"), ",")
 	name := modes[number%len(modes)]
 	for _, m := range []cluster.Mode{cluster.Keep, cluster.Delay, cluster.Retry} {
-		if m.String() == name {
+		if string(m) == name {
 			return m
 		}
 	}

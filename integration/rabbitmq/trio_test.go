@@ -154,7 +154,7 @@ func TestThreeNodes(t *testing.T) {
 	r := q.keep(t, func(o *keeper.Options) {
 		o.PerChannel = 50
 		o.Connect = func(ctx context.Context) (*amqp091.Connection, error) {
-			conn, err := c.ConnectToHold(ctx, "keeper")
+			conn, err := c.Connect(ctx, "keeper", true)
 			if err == nil {
 				mu.Lock()
 				connected = append(connected, conn.RemoteAddr().String())

@@ -17,7 +17,7 @@ func watch(ctx context.Context, c helperConfig, o *keeper.Options) error {
 	if err != nil {
 		return err
 	}
-	o.Connect = func(ctx context.Context) (*amqp091.Connection, error) { return at.ConnectToHold(ctx, "keeper") }
+	o.Connect = func(ctx context.Context) (*amqp091.Connection, error) { return at.Connect(ctx, "keeper", true) }
 	o.Facts = func(ctx context.Context) (keeper.Facts, error) {
 		i, err := at.Inventory(ctx, []string{c.Queue})
 		if err != nil {

@@ -46,8 +46,6 @@ func newFakeRabbitMQ(t *testing.T) *fakeRabbitMQ {
 	return &fakeRabbitMQ{address: address, queues: map[string]cluster.Queue{}}
 }
 
-func (r *fakeRabbitMQ) Address() cluster.Address { return r.address }
-
 func (r *fakeRabbitMQ) Inventory(context.Context, []string) (*cluster.Inventory, error) {
 	time.Sleep(r.slow)
 	r.mu.Lock()
@@ -102,11 +100,7 @@ func (r *fakeRabbitMQ) ConnectAMQP10(context.Context, string) (*amqp.Conn, error
 	return nil, errors.New("there is no RabbitMQ")
 }
 
-func (r *fakeRabbitMQ) ConnectToHold(ctx context.Context, purpose string) (*amqp091.Connection, error) {
-	return r.Connect(ctx, purpose)
-}
-
-func (r *fakeRabbitMQ) Connect(ctx context.Context, _ string) (*amqp091.Connection, error) {
+func (r *fakeRabbitMQ) Connect(context.Context, string, bool) (*amqp091.Connection, error) {
 	return nil, errors.New("there is no RabbitMQ")
 }
 
@@ -320,7 +314,7 @@ func newRunning(t *testing.T, rabbitmq *fakeRabbitMQ, name string, client redis.
 	watch, err := cluster.ParseWatch("keep:keep-*,observe:*")
 	require.NoError(t, err)
 	r := &running{t: t, rabbitmq: rabbitmq, keepers: map[string][]*fakeKeeper{}}
-	r.Primary = newPrimary(Options{Watch: watch, Name: name, Redis: client}, rabbitmq)
+	r.Primary = newPrimary(Options{Watch: watch, Name: name, Redis: client}, rabbitmq, rabbitmq.address)
 	r.newKeeper = func(o keeper.Options) (queueKeeper, error) {
 		k := &fakeKeeper{o: o}
 		r.mu.Lock()

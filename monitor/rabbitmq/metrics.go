@@ -49,10 +49,6 @@ func newCounters() counters {
 	}
 }
 
-func (c *counters) released(vhost, queue, reason string) {
-	c.releases.WithLabelValues(vhost, c.label(queue), reason).Inc()
-}
-
 // label returns the label of a queue in metrics.
 func (c *counters) label(queue string) string {
 	c.mu.Lock()

@@ -54,7 +54,7 @@ func TestMetrics(t *testing.T) {
 		require.Empty(t, problems)
 
 		for i := range 2 * maxQueues {
-			r.counts.released("shop", fmt.Sprint(i), "stop")
+			r.counts.releases.WithLabelValues("shop", r.counts.label(fmt.Sprint(i)), "stop").Inc()
 		}
 		require.LessOrEqual(t, testutil.CollectAndCount(r.counts.releases), maxQueues+1)
 		_, err = registry.Gather()

@@ -72,7 +72,9 @@ func (w *watch) observe(ctx context.Context) {
 	w.begun++
 	numbers := w.begun * observedNumbers
 	o := p.newWatch(observe.Options{VHost: p.vhost, Log: p.log,
-		Connect: func(ctx context.Context) (*amqp091.Connection, error) { return p.rabbitmq.Connect(ctx, "observe") },
+		Connect: func(ctx context.Context) (*amqp091.Connection, error) {
+			return p.rabbitmq.Connect(ctx, "observe", false)
+		},
 		Expired: func(batch []deadline.Expiry) { w.expired(batch, numbers) }})
 	w.observer = o
 	p.mu.Unlock()

@@ -44,7 +44,8 @@ type Options struct {
 // use; Run is called once.
 type Primary struct {
 	rabbitmq  source
-	vhost     string
+	address   cluster.Address
+	vhost     string // that of address
 	watch     cluster.Watch
 	name      string
 	redis     redis.UniversalClient // nil: none
@@ -84,14 +85,12 @@ type Primary struct {
 
 // source is what a Primary needs from RabbitMQ: a *cluster.Cluster, or one of a test.
 type source interface {
-	Address() cluster.Address
 	Inventory(ctx context.Context, names []string) (*cluster.Inventory, error)
 	Identity(ctx context.Context) (string, error)
 	Events(ctx context.Context, fn func(cluster.Event)) error
 	Topology(ctx context.Context) (exchanges map[string]cluster.Exchange, bindings []cluster.Binding, err error)
 	Bound(ctx context.Context, exchange string) ([]cluster.Bound, error)
-	Connect(ctx context.Context, purpose string) (*amqp091.Connection, error)
-	ConnectToHold(ctx context.Context, purpose string) (*amqp091.Connection, error)
+	Connect(ctx context.Context, purpose string, holds bool) (*amqp091.Connection, error)
 	ConnectAMQP10(ctx context.Context, purpose string) (*amqp.Conn, error)
 }
 
@@ -137,7 +136,7 @@ func New(o Options) (*Primary, error) {
 	if o.Cluster == nil {
 		return nil, errors.New("rabbitmq: Options.Cluster is missing")
 	}
-	p := newPrimary(o, o.Cluster)
+	p := newPrimary(o, o.Cluster, o.Cluster.Address)
 	if o.Registerer != nil {
 		if err := o.Registerer.Register(p); err != nil {
 			return nil, fmt.Errorf("rabbitmq: register metrics: %w", err)
@@ -146,8 +145,8 @@ func New(o Options) (*Primary, error) {
 	return p, nil
 }
 
-func newPrimary(o Options, rabbitmq source) *Primary {
-	p := &Primary{rabbitmq: rabbitmq, vhost: rabbitmq.Address().VHost, watch: o.Watch, name: cmp.Or(o.Name, "curfew"), redis: o.Redis, stream: cmp.Or(o.Expiries, new(deadline.Stream)),
+func newPrimary(o Options, rabbitmq source, address cluster.Address) *Primary {
+	p := &Primary{rabbitmq: rabbitmq, address: address, vhost: address.VHost, watch: o.Watch, name: cmp.Or(o.Name, "curfew"), redis: o.Redis, stream: cmp.Or(o.Expiries, new(deadline.Stream)),
 		log: cmp.Or(o.Log, zap.NewNop()).Named("rabbitmq"), started: time.Now(),
 		looks: make(chan struct{}, 1), changes: make(chan struct{}, 1), queues: make(map[string]*queue), seen: make(seenTable), counts: newCounters(), joined: make(chan struct{})}
 	if p.watch == nil {

@@ -160,7 +160,7 @@ func (q *queue) newKeeper() (queueKeeper, error) {
 		}
 		return q.p.newDelay(o)
 	}
-	o.Exchange, o.Bound, o.Cancel, o.User, o.Aside = q.rule.ExchangeOf(q.name), q.p.rabbitmq.Bound, q.rule.Cancel, q.p.rabbitmq.Address().User(), q.asideSince
+	o.Exchange, o.Bound, o.Cancel, o.User, o.Aside = q.rule.ExchangeOf(q.name), q.p.rabbitmq.Bound, q.rule.Cancel, q.p.address.User(), q.asideSince
 	o.IsDelay = func(name string) bool {
 		r, watched := q.p.rule(name)
 		return watched && r.Mode == cluster.Delay
@@ -214,7 +214,7 @@ func (q *queue) seenUntil() deadline.Instant {
 
 // connect connects, and drops earlier events: they are of no use to a keeper that begins with nothing.
 func (q *queue) connect(ctx context.Context) (*amqp091.Connection, error) {
-	conn, err := q.p.rabbitmq.ConnectToHold(ctx, "keep "+q.name)
+	conn, err := q.p.rabbitmq.Connect(ctx, "keep "+q.name, true)
 	for len(q.events) > 0 { // nobody else reads them now
 		<-q.events
 	}
@@ -284,7 +284,7 @@ func (q *queue) changed(s keeper.Status) {
 	}
 	if n := s.Counts.Releases; n > q.counted.Releases {
 		q.counted.Releases = n
-		q.p.counts.released(q.p.vhost, q.name, string(s.LastRelease.Code))
+		q.p.counts.releases.WithLabelValues(q.p.vhost, q.p.counts.label(q.name), string(s.LastRelease.Code)).Inc()
 	}
 	if n := s.Counts.UnknownAge; n > q.counted.UnknownAge {
 		q.p.counts.unknownAge.Add(float64(n - q.counted.UnknownAge))

@@ -111,7 +111,7 @@ func TestReleaseByAPolicy(t *testing.T) {
 
 // TestOptionsOfKeepers: the settings of a rule reach the keeper.
 func TestOptionsOfKeepers(t *testing.T) {
-	p := newPrimary(Options{}, newFakeRabbitMQ(t))
+	p := newPrimary(Options{}, newFakeRabbitMQ(t), cluster.Address{})
 	rule := cluster.Rule{Mode: cluster.Keep, Budget: cluster.Budget{Messages: 200_000, Bytes: 7, Holds: 5}}
 	o := newQueueLocked(p, "keep-a", rule, 1).options()
 	require.Equal(t, []any{200_000, int64(7), 5}, []any{o.MaxMessages, o.MaxBytes, o.TakeRate})

@@ -101,8 +101,7 @@ func (p *Primary) Status() Status {
 
 // state is Status without the reasons.
 func (p *Primary) state() Status {
-	address := p.rabbitmq.Address()
-	s := Status{Address: address.String(), VHost: address.VHost, Instance: p.name, Members: p.group.names(), Redis: "none", Queues: []Queue{}}
+	s := Status{Address: p.address.String(), VHost: p.vhost, Instance: p.name, Members: p.group.names(), Redis: "none", Queues: []Queue{}}
 	if p.redis != nil {
 		s.Redis = "up"
 		if p.group.trouble().err != nil {
@@ -144,7 +143,7 @@ func (p *Primary) rowsLocked() (rows []Queue) {
 }
 
 func (p *Primary) rowLocked(q *cluster.Queue, rule cluster.Rule, observed *observe.State) Queue {
-	row := Queue{VHost: p.vhost, Queue: q.Name, Type: string(q.Type), Mode: rule.Mode.String(), State: "observed", Observed: observed}
+	row := Queue{VHost: p.vhost, Queue: q.Name, Type: string(q.Type), Mode: string(rule.Mode), State: "observed", Observed: observed}
 	if observed != nil {
 		row.Reason = observed.Reason
 	}
@@ -162,7 +161,7 @@ func (p *Primary) rowLocked(q *cluster.Queue, rule cluster.Rule, observed *obser
 func (q *queue) describeLocked(row *Queue) {
 	d := q.decision
 	row.Type = string(q.kind)
-	row.State, row.Reason, row.Instead, row.Mind = d.Verdict.String(), d.Reason, d.Instead, d.Mind
+	row.State, row.Reason, row.Instead, row.Mind = string(d.Verdict), d.Reason, d.Instead, d.Mind
 	if d.Verdict == cluster.Refused || d.Verdict == cluster.NotWorth {
 		row.Code = string(d.Code)
 	}
@@ -179,7 +178,7 @@ func (q *queue) describeLocked(row *Queue) {
 	}
 	s := q.keeper.Status()
 	row.running, row.Here = true, true
-	row.State, row.Reason, row.Instead, row.Keeper = strings.ReplaceAll(s.State.String(), " ", "_"), s.Reason, "", s.Keeper
+	row.State, row.Reason, row.Instead, row.Keeper = strings.ReplaceAll(string(s.State), " ", "_"), s.Reason, "", s.Keeper
 	if q.turn == nil {
 		row.Keeper = q.p.name
 	} else {

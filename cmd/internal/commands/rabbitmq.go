@@ -175,7 +175,7 @@ func makePlan(cmd *cobra.Command, a *cli.API) (*plan.Plan, error) {
 	inventory.Seen = seen
 	exchanges, bindings, unknown := c.Topology(cmd.Context())
 	p := plan.New(inventory, exchanges, bindings, unknown, watch)
-	p.User = c.Address().User()
+	p.User = c.Address.User()
 	if len(inventory.Queues) == 0 && len(patterns) > 0 && unknown != nil {
 		p.Notes = append(p.Notes, "patterns such as "+patterns[0]+" match nothing without the management API")
 	}
@@ -221,7 +221,7 @@ func printPlan(cmd *cobra.Command, a *cli.API, p *plan.Plan) error {
 			observed = "totals"
 		}
 		rows = append(rows, []string{r.Queue, cli.OrDash(r.Type), r.TTLs(), strconv.FormatInt(r.Ready+r.Unacked, 10), strconv.Itoa(r.Consumers), cli.OrDash(r.Rule),
-			r.Deadlines.String(), observed, cli.OrDash(r.Cost.String()), strings.TrimSpace(r.Reason + " " + r.Instead)})
+			string(r.Deadlines), observed, cli.OrDash(r.Cost.String()), strings.TrimSpace(r.Reason + " " + r.Instead)})
 	}
 	if err := a.Print(cmd.OutOrStdout(), p, []string{"QUEUE", "TYPE", "TTL", "MESSAGES", "CONSUMERS", "RULE", "DEADLINES", "OBSERVED", "COST", "WHY"}, rows); err != nil || a.JSON() {
 		return err

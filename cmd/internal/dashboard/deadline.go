@@ -178,10 +178,10 @@ func (p *deadlinePlan) draw(s *ui.Info) ui.Drawing {
 		h.Section(h.Class("card"), ui.Facts(
 			ui.Fact("Routing key", ui.Name(string(p.Message.Browsed.Message.RoutingKey))),
 			ui.Pairs(ui.Properties(&p.Message.Properties)),
-			ui.Fact("Deadline", ui.Due(p.Change.Was, p.Now)),
-			g.If(!p.Change.Fire, ui.Fact("Then", ui.Due(p.Change.To, p.Now))),
+			ui.Fact("Deadline", ui.Due(*p.Change.Was, p.Now)),
+			g.If(!p.Change.Fire, ui.Fact("Then", ui.Due(p.Change.At, p.Now))),
 			g.If(p.Message.State == operate.Unacked, ui.Fact("State", ui.Class("warn", g.Text("held by a consumer")), g.Text(": it stays with the consumer, and expires if it comes back after the deadline"))))),
-		p.form(s, ui.Hidden("confirmed", "1"), ui.Hidden("was", strconv.FormatInt(p.Change.Was, 10)), p.fields(),
+		p.form(s, ui.Hidden("confirmed", "1"), ui.Hidden("was", strconv.FormatInt(*p.Change.Was, 10)), p.fields(),
 			h.Button(h.Class("primary"), h.AutoFocus(), g.Text(do)),
 			ui.Link(ui.DeadlineURL(p.VHost, p.Queue, p.QueueID, uint64(p.Message.Seq)), g.Text("Cancel"))),
 	}}

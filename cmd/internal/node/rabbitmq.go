@@ -52,7 +52,7 @@ func (b *rabbitmqPrimary) open() (err error) {
 		n.closers = append(n.closers, leases.Close)
 		o.Redis = leases
 	}
-	b.vhost = o.Cluster.Address().VHost
+	b.vhost = o.Cluster.Address.VHost
 	b.rabbitmq, err = rabbitmq.New(o)
 	n.allow = b.rabbitmq
 	return err

@@ -48,11 +48,12 @@ type Options struct {
 
 // Cluster is a RabbitMQ cluster outside of this process. It is safe for concurrent use.
 type Cluster struct {
-	address Address
-	api     *api // nil: there is none
-	name    string
-	log     *zap.Logger
-	listed  atomic.Bool // the management API has once said what queues there are
+	Address Address // where the nodes are; nobody changes it
+
+	api    *api // nil: there is none
+	name   string
+	log    *zap.Logger
+	listed atomic.Bool // the management API has once said what queues there are
 
 	mu     sync.Mutex
 	next   int    // the node that the next connection tries first
@@ -67,7 +68,7 @@ func Open(o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{address: address, name: cmp.Or(o.Name, "curfew"), log: cmp.Or(o.Log, zap.NewNop())}
+	c := &Cluster{Address: address, name: cmp.Or(o.Name, "curfew"), log: cmp.Or(o.Log, zap.NewNop())}
 	if o.APIURL != "" {
 		if c.api, err = newAPI(o.APIURL, address); err != nil {
 			return nil, err
@@ -75,9 +76,6 @@ func Open(o Options) (*Cluster, error) {
 	}
 	return c, nil
 }
-
-// Address returns where the nodes are.
-func (c *Cluster) Address() Address { return c.address }
 
 // Server returns what the node of the last connection says about itself; the zero value before
 // the first connection.
@@ -91,19 +89,19 @@ func (c *Cluster) Server() Server {
 // begins with the node that was reached last. When no node can be reached, it tries them
 // all again after a pause, which grows to five seconds, until ctx ends; the error is then
 // that of ctx with the reasons of the last round. The caller owns the connection, and calls
-// Connect again when it is lost. purpose is a part of its name in RabbitMQ.
-func (c *Cluster) Connect(ctx context.Context, purpose string) (*amqp091.Connection, error) {
-	return c.connect(ctx, c.address.VHost, purpose, heartbeat)
-}
-
-// ConnectToHold is Connect for a connection that holds messages: if this process hangs, RabbitMQ soon takes them back.
-func (c *Cluster) ConnectToHold(ctx context.Context, purpose string) (*amqp091.Connection, error) {
-	return c.connect(ctx, c.address.VHost, purpose, holdHeartbeat)
+// Connect again when it is lost. purpose is a part of its name in RabbitMQ. holds: it is to hold messages, and if this
+// process hangs, RabbitMQ soon takes them back.
+func (c *Cluster) Connect(ctx context.Context, purpose string, holds bool) (*amqp091.Connection, error) {
+	beat := heartbeat
+	if holds {
+		beat = holdHeartbeat
+	}
+	return c.connect(ctx, c.Address.VHost, purpose, beat)
 }
 
 // ConnectOnce is Connect with one round over the nodes.
 func (c *Cluster) ConnectOnce(ctx context.Context, purpose string) (*amqp091.Connection, error) {
-	return c.round(ctx, c.address.VHost, purpose, heartbeat)
+	return c.round(ctx, c.Address.VHost, purpose, heartbeat)
 }
 
 func (c *Cluster) connect(ctx context.Context, vhost, purpose string, heartbeat time.Duration) (*amqp091.Connection, error) {
@@ -125,8 +123,8 @@ func (c *Cluster) round(ctx context.Context, vhost, purpose string, heartbeat ti
 		c.reached(at, serverOf(conn.Properties))
 		return conn, nil
 	}
-	if vhost == c.address.VHost && c.noteDown() { // not if it is about events alone
-		c.log.Warn("no node of RabbitMQ can be reached; trying again", zap.Stringer("address", c.address), zap.Error(err))
+	if vhost == c.Address.VHost && c.noteDown() { // not if it is about events alone
+		c.log.Warn("no node of RabbitMQ can be reached; trying again", zap.Stringer("address", c.Address), zap.Error(err))
 	}
 	return nil, err
 }
@@ -137,12 +135,12 @@ func eachNode[T any](ctx context.Context, c *Cluster, dial func(node string) (T,
 	first := c.next
 	c.mu.Unlock()
 	var errs []error
-	for i := range c.address.nodes {
-		at = (first + i) % len(c.address.nodes)
-		if conn, err = dial(c.address.nodes[at]); err == nil {
+	for i := range c.Address.nodes {
+		at = (first + i) % len(c.Address.nodes)
+		if conn, err = dial(c.Address.nodes[at]); err == nil {
 			return conn, at, nil
 		}
-		errs = append(errs, fmt.Errorf("%s: %w", c.address.Nodes()[at], withoutURL(err)))
+		errs = append(errs, fmt.Errorf("%s: %w", c.Address.Nodes()[at], withoutURL(err)))
 		if ctx.Err() != nil {
 			break
 		}

@@ -8,30 +8,22 @@ import (
 )
 
 // Verdict is how the deadlines of a queue can be kept.
-type Verdict uint8
+type Verdict string
 
 const (
 	// Unwatched: no rule matches the queue, or its rule says off.
-	Unwatched Verdict = iota
+	Unwatched Verdict = "unwatched"
 	// Observed: messages that miss their deadlines are reported; nothing is changed.
-	Observed
+	Observed Verdict = "observed"
 	// Kept: RabbitMQ is made to expire its messages on time.
-	Kept
+	Kept Verdict = "kept"
 	// Exact: RabbitMQ expires its messages on time by itself.
-	Exact
+	Exact Verdict = "exact"
 	// NotWorth: keeping it would hold many messages for few deadlines.
-	NotWorth
+	NotWorth Verdict = "not_worth"
 	// Refused: keeping it would do harm. It is observed instead.
-	Refused
+	Refused Verdict = "refused"
 )
-
-// String is "unwatched", "observed", "kept", "exact", "not_worth", "refused".
-func (v Verdict) String() string {
-	return [...]string{"unwatched", "observed", "kept", "exact", "not_worth", "refused"}[v]
-}
-
-// MarshalText is String.
-func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
 // Code names the reason for a decision on a queue in one word, for metrics and tests.
 type Code string
@@ -133,7 +125,7 @@ func decideDelay(q *Queue, r Rule, s Server) Decision {
 		}
 		return refuse(LowDeliveryLimit, fmt.Sprintf("After %d returns RabbitMQ would deliver a message that is not due, and each quarter of an hour of holding it is one.", limit), instead)
 	}
-	d := Decision{Verdict: Kept, Code: ByRule, Reason: "A rule says " + r.Mode.String() + ", and nothing prevents it."}
+	d := Decision{Verdict: Kept, Code: ByRule, Reason: "A rule says " + string(r.Mode) + ", and nothing prevents it."}
 	if limited {
 		d.Mind = append(d.Mind, fmt.Sprintf("Each lost connection counts against its delivery limit of %d: set it to -1 by a policy.", limit))
 	}

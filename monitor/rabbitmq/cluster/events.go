@@ -52,8 +52,8 @@ const (
 //
 // Source: RabbitMQ: Event Exchange Plugin.
 func (c *Cluster) Events(ctx context.Context, fn func(Event)) error {
-	homes := []string{c.address.VHost}
-	if c.address.VHost != "/" {
+	homes := []string{c.Address.VHost}
+	if c.Address.VHost != "/" {
 		homes = append(homes, "/")
 	}
 	for {
@@ -84,7 +84,7 @@ type noExchange struct{ error }
 // eventsIn reads events until the connection is lost.
 func (c *Cluster) eventsIn(ctx context.Context, home string, fn func(Event)) error {
 	conn, err := c.round(ctx, home, "events", heartbeat)
-	if home != c.address.VHost && forbidden(err) {
+	if home != c.Address.VHost && forbidden(err) {
 		return &noExchange{errors.New("the user may not enter it")}
 	}
 	if err != nil {
@@ -107,7 +107,7 @@ func (c *Cluster) eventsIn(ctx context.Context, home string, fn func(Event)) err
 			if !ok {
 				return nil
 			}
-			if e, ok := readEvent(d, c.address.VHost); ok {
+			if e, ok := readEvent(d, c.Address.VHost); ok {
 				fn(e)
 			}
 		}

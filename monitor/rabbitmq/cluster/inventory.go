@@ -121,7 +121,7 @@ const measuredColumns = "name,effective_policy_definition,messages_ready,message
 // statistics, policies and reads are only in the one with them, and consumers in a list of
 // their own, which lacks those of the last five seconds.
 func (c *Cluster) askAPI(ctx context.Context) (*Inventory, error) {
-	vhost := url.PathEscape(c.address.VHost)
+	vhost := url.PathEscape(c.Address.VHost)
 	var overview struct {
 		Product string `json:"product_name"`
 		Version string `json:"rabbitmq_version"`
@@ -134,7 +134,7 @@ func (c *Cluster) askAPI(ctx context.Context) (*Inventory, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &Inventory{Server: Server{Product: overview.Product, Version: overview.Version, Cluster: overview.Cluster}, VHost: c.address.VHost}
+	i := &Inventory{Server: Server{Product: overview.Product, Version: overview.Version, Cluster: overview.Cluster}, VHost: c.Address.VHost}
 	i.unread("queues", odd, nil)
 	i.Server.Product = cmp.Or(i.Server.Product, "RabbitMQ") // it says so from 3.8 on
 	for _, l := range listed {
@@ -281,7 +281,7 @@ func (c *Cluster) declarePassively(ctx context.Context, names []string, why stri
 		return nil, err
 	}
 	defer conn.Close()
-	i := &Inventory{Server: c.Server(), VHost: c.address.VHost}
+	i := &Inventory{Server: c.Server(), VHost: c.Address.VHost}
 	i.Notes = append(i.Notes, why+": only queues that rules name exactly are known, and their types, arguments, policies and bindings are not")
 	names = slices.Clone(names)
 	slices.Sort(names)
@@ -329,7 +329,7 @@ func (c *Cluster) Topology(ctx context.Context) (exchanges map[string]Exchange, 
 	if c.api == nil {
 		return nil, nil, errors.New("only the management API knows the bindings, and its address is not set")
 	}
-	vhost := url.PathEscape(c.address.VHost)
+	vhost := url.PathEscape(c.Address.VHost)
 	var bound []struct {
 		Source, Destination string
 		Kind                string `json:"destination_type"`
@@ -372,7 +372,7 @@ func (c *Cluster) Bound(ctx context.Context, exchange string) (all []Bound, err 
 		Kind        string `json:"destination_type"`
 		Key         string `json:"properties_key"`
 	}
-	if err := c.api.get(ctx, "exchanges/"+url.PathEscape(c.address.VHost)+"/"+url.PathEscape(exchange)+"/bindings/source", &bound); err != nil {
+	if err := c.api.get(ctx, "exchanges/"+url.PathEscape(c.Address.VHost)+"/"+url.PathEscape(exchange)+"/bindings/source", &bound); err != nil {
 		return nil, err
 	}
 	for _, b := range bound {

@@ -14,25 +14,22 @@ import (
 )
 
 // Mode is what is done with a queue.
-type Mode uint8
+type Mode string
 
 const (
 	// Observe: report which deadlines were missed and which will be.
-	Observe Mode = iota
+	Observe Mode = "observe"
 	// Keep: make RabbitMQ expire its messages on time.
-	Keep
+	Keep Mode = "keep"
 	// Off: nothing.
-	Off
+	Off Mode = "off"
 	// Delay: deliver each of its messages when it is due. Nobody else consumes from it.
-	Delay
+	Delay Mode = "delay"
 	// Retry: bring each of its messages, which a worker has rejected, back to the queue that it was rejected in, or park it. Nobody else consumes from it.
-	Retry
+	Retry Mode = "retry"
 )
 
-var modes = []string{"observe", "keep", "off", "delay", "retry"}
-
-// String is "observe", "keep", "off", "delay" or "retry".
-func (m Mode) String() string { return modes[m] }
+var modes = []Mode{Observe, Keep, Off, Delay, Retry}
 
 // Holds reports whether messages of its queues are held.
 func (m Mode) Holds() bool { return m == Keep || m.Waits() }
@@ -41,15 +38,13 @@ func (m Mode) Holds() bool { return m == Keep || m.Waits() }
 func (m Mode) Waits() bool { return m == Delay || m == Retry }
 
 // Cancel is who may cancel, replace or reschedule a delayed message by another message.
-type Cancel uint8
+type Cancel string
 
 const (
-	CancelOff      Cancel = iota // nobody
-	CancelAny                    // everybody who may publish to the queue
-	CancelSameUser               // whoever has published it, by the property user-id of both
+	CancelOff      Cancel = ""          // nobody
+	CancelAny      Cancel = "any"       // everybody who may publish to the queue
+	CancelSameUser Cancel = "same_user" // whoever has published it, by the property user-id of both
 )
-
-var cancels = []string{"off", "any", "same_user"}
 
 const (
 	// NamePrefix begins the names of Curfew's own queues. They are never watched.
@@ -174,19 +169,18 @@ func ParseWatch(text string) (Watch, error) {
 		r := defaultRule()
 		mode, pattern, ok := strings.Cut(part, ":")
 		if !ok {
-			mode, pattern = Observe.String(), part
+			mode, pattern = string(Observe), part
 			if end := filepath.Ext(part); end == ".yaml" || end == ".yml" {
 				return nil, fmt.Errorf("%q looks like a file: begin its path with / or . (for a queue of that name, write observe:%s)", part, part)
 			}
 		}
-		at := slices.Index(modes, mode)
-		if at < 0 {
+		r.Mode, r.Pattern = Mode(mode), pattern
+		if !slices.Contains(modes, r.Mode) {
 			return nil, fmt.Errorf("%q: unknown mode %q: want observe, keep, delay or off, as in keep:retry-*,observe:*", part, mode)
 		}
-		if Mode(at) == Retry {
+		if r.Mode == Retry {
 			return nil, fmt.Errorf("%q: mode retry needs a back-off: write the rule into a file, whose path is then the value", part)
 		}
-		r.Mode, r.Pattern = Mode(at), pattern
 		r.Budget.Messages = r.mostHeld()
 		if err := checkPattern(pattern); err != nil {
 			return nil, fmt.Errorf("%q: %w", part, err)

@@ -91,17 +91,17 @@ func (q *watchedQueues) rule() (r Rule, err error) {
 	if err := checkPattern(q.Queue); err != nil {
 		return r, fmt.Errorf("queue: %w", err)
 	}
-	mode, err := oneOf("mode", q.Mode, modes)
-	if err != nil {
+	if r.Mode, err = oneOf("mode", q.Mode, modes...); err != nil {
 		return r, err
 	}
-	r.Mode, r.Exchange = Mode(mode), q.Exchange
-	r.Budget.Messages = r.mostHeld()
-	cancel, err := oneOf("cancel", q.Cancel, cancels)
-	if err != nil {
+	r.Exchange, r.Budget.Messages = q.Exchange, r.mostHeld()
+	if r.Cancel, err = oneOf("cancel", q.Cancel, "off", CancelAny, CancelSameUser); err != nil {
 		return r, err
 	}
-	if r.Cancel = Cancel(cancel); r.Mode != Delay && (q.Cancel != "" || q.Exchange != "") {
+	if r.Cancel == "off" {
+		r.Cancel = CancelOff
+	}
+	if r.Mode != Delay && (q.Cancel != "" || q.Exchange != "") {
 		return r, fmt.Errorf("cancel and exchange are for mode delay, and this is %s", r.Mode)
 	}
 	if r.Mode.Waits() && (q.Budget.Bytes != "" || q.Budget.Holds != nil) {
@@ -121,12 +121,9 @@ func (q *watchedQueues) rule() (r Rule, err error) {
 			return r, fmt.Errorf("budget.bytes: %w", err)
 		}
 	}
-	types := []string{string(queuefacts.UnknownType), string(queuefacts.Classic), string(queuefacts.Quorum)}
-	assumed, err := oneOf("assume", q.Assume, types)
-	if err != nil {
+	if r.Assume, err = oneOf("assume", q.Assume, queuefacts.UnknownType, queuefacts.Classic, queuefacts.Quorum); err != nil {
 		return r, err
 	}
-	r.Assume = queuefacts.Type(types[assumed])
 	if r.AlertOnExpiry && r.Mode != Keep {
 		return r, fmt.Errorf("alert_on_expiry: true is for mode keep, and this is %s: in an observed queue, every expiry is a miss", r.Mode)
 	}
@@ -157,16 +154,21 @@ func (q *watchedQueues) backoff(r *Rule) error {
 	return nil
 }
 
-// oneOf finds value among those allowed; an empty value is the first of them.
-func oneOf(key, value string, allowed []string) (int, error) {
+// oneOf returns value if it is among those allowed; if it is empty, the first of them.
+func oneOf[T ~string](key, value string, allowed ...T) (T, error) {
 	if value == "" {
-		return 0, nil
+		return allowed[0], nil
 	}
-	if at := slices.Index(allowed, value); at >= 0 {
-		return at, nil
+	if slices.Contains(allowed, T(value)) {
+		return T(value), nil
 	}
-	shown := slices.DeleteFunc(slices.Clone(allowed), func(s string) bool { return s == "" })
-	return 0, fmt.Errorf("%s: %q is invalid: want %s", key, value, strings.Join(shown, " or "))
+	var shown []string
+	for _, one := range allowed {
+		if one != "" {
+			shown = append(shown, string(one))
+		}
+	}
+	return "", fmt.Errorf("%s: %q is invalid: want %s", key, value, strings.Join(shown, " or "))
 }
 
 func within(key string, value *int, most int, to *int) error {

@@ -93,7 +93,7 @@ func New(o Options) (*Keeper, error) {
 	c.self = o.User
 	c.remember(o.Remembered)
 	log := o.Log.With(zap.String("vhost", o.VHost), zap.String("queue", o.Queue))
-	return &Keeper{o: o, log: log, lease: &keeper.Renewal{Lease: o.Lease, Log: log}, since: o.Now(), code: keeper.Looking, core: c, wake: make(chan struct{}, 1)}, nil
+	return &Keeper{o: o, log: log, lease: &keeper.Renewal{Lease: o.Lease, Log: log}, since: o.Now(), state: keeper.Observing, code: keeper.Looking, core: c, wake: make(chan struct{}, 1)}, nil
 }
 
 func (k *Keeper) nowLocked() deadline.Instant {
@@ -161,7 +161,7 @@ func (k *Keeper) enter(s keeper.State, code keeper.Code, reason string) {
 		return
 	}
 	k.state, k.code, k.reason, k.since = s, code, reason, k.o.Now()
-	k.log.Info("state", zap.Stringer("state", s), zap.String("reason", reason), zap.Int("held", len(k.core.waiting.Items)))
+	k.log.Info("state", zap.String("state", string(s)), zap.String("reason", reason), zap.Int("held", len(k.core.waiting.Items)))
 	if k.o.Changed != nil {
 		k.o.Changed(k.statusLocked())
 	}

@@ -85,7 +85,7 @@ func New(i *cluster.Inventory, exchanges map[string]cluster.Exchange, bindings [
 		r.TTLMillis, _ = q.TTLMillis()
 		rule, watched := watch.Rule(i.VHost, q.Name)
 		if watched {
-			r.Rule = rule.Mode.String()
+			r.Rule = string(rule.Mode)
 		}
 		asked, kept := rule, watched && rule.Mode.Holds()
 		if !kept {

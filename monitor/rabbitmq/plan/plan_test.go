@@ -41,7 +41,7 @@ func TestPlan(t *testing.T) {
 		if r.Untappable != "" {
 			tapped = "totals"
 		}
-		got[r.Queue] = []string{r.Rule, r.Deadlines.String(), tapped}
+		got[r.Queue] = []string{r.Rule, string(r.Deadlines), tapped}
 	}
 	require.Equal(t, map[string][]string{
 		"it's":   {"", "kept", "totals"},
