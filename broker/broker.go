@@ -211,7 +211,7 @@ func (b *Broker) stop() {
 func (b *Broker) delivered() (runs []store.Delivered) {
 	for _, q := range b.registry.Queues() {
 		if q.Durable {
-			runs = q.AppendDelivered(runs)
+			runs = q.Messages.AppendDelivered(runs)
 		}
 	}
 	return runs
@@ -260,7 +260,7 @@ func (b *Broker) Commit(fn func(error), from ...*Queue) {
 		b.env.Store.Commit(fn)
 		return
 	}
-	from[0].Letters.After(func() { b.Commit(fn, from[1:]...) })
+	from[0].Messages.Letters.After(func() { b.Commit(fn, from[1:]...) })
 }
 
 // clientsPart: clients' unfinished work may take one part in clientsPart of the memory limit.

@@ -35,7 +35,7 @@ func BenchmarkPublishDeliver(b *testing.B) {
 	require.NoError(b, err)
 	require.NoError(b, vh.Bind(nil, broker.Binding{Source: "amq.topic", Destination: "q", RoutingKey: "a.*"}))
 	c := &broker.Consumer{Tag: "c", NoAck: true, Sink: discard{}}
-	require.NoError(b, q.Consume(c))
+	require.NoError(b, q.Messages.Consume(c))
 	c.Wake()
 	p := vh.NewPublisher("guest")
 	m := &broker.Publication{Exchange: []byte("amq.topic"), RoutingKey: []byte("a.b"), Properties: []byte{0, 0}, Body: make([]byte, 128)}
@@ -75,7 +75,7 @@ func BenchmarkPublishDeliverAck(b *testing.B) {
 			for i := range takers {
 				k := &taker{prefetch: 16, silent: true}
 				k.c.Sink, takers[i] = k, k
-				require.NoError(b, q.Consume(&k.c))
+				require.NoError(b, q.Messages.Consume(&k.c))
 				k.c.Wake()
 			}
 			p := vh.NewPublisher("guest")
@@ -85,7 +85,7 @@ func BenchmarkPublishDeliverAck(b *testing.B) {
 				for _, k := range takers {
 					held := k.held
 					k.held = k.held[:0]
-					q.Settle(broker.Ack, held, &k.c)
+					q.Messages.Settle(broker.Ack, held, &k.c)
 				}
 				for _, k := range takers {
 					total += k.total
@@ -126,7 +126,7 @@ func BenchmarkManyKeys(b *testing.B) {
 						require.NoError(b, vh.Bind(nil, broker.Binding{Source: exchange, Destination: string(names[i]), RoutingKey: string(names[i])}))
 					}
 					c := &broker.Consumer{Tag: "c", NoAck: true, Sink: discard{}}
-					require.NoError(b, q.Consume(c))
+					require.NoError(b, q.Messages.Consume(c))
 					c.Wake()
 				}
 				p := vh.NewPublisher("guest")

@@ -68,7 +68,7 @@ func TestUnackedIsHeldAndExpiresWhenItComesBack(t *testing.T) {
 		require.True(t, ok)
 		time.Sleep(time.Minute)
 		assert.Equal(t, deadline.Held, x.expire(refs)[0].Outcome)
-		q.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
+		q.Messages.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
 		assert.Empty(t, x.drain(q))
 		dead, ok := x.get(dlq, true)
 		require.True(t, ok)
@@ -121,7 +121,7 @@ func TestDeathsFoldByQueueAndReason(t *testing.T) {
 			m, ok := x.get(work, false)
 			require.True(t, ok)
 			q := work
-			q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+			q.Messages.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 			time.Sleep(2 * time.Second)
 			_, ok = x.get(retry, true)
 			require.False(t, ok, "expired in the retry queue")
@@ -206,7 +206,7 @@ func TestFullQueueRefusesInTheMiddleOfABatch(t *testing.T) {
 		require.NoError(t, err)
 	}
 	assert.Equal(t, []int{2, 3}, x.p.Flush(nil))
-	ready, _, _ := q.Counts()
+	ready, _, _ := q.Messages.Counts()
 	assert.Equal(t, 2, ready)
 }
 
@@ -225,7 +225,7 @@ func TestDeadLettersOfABatchKeepTheirOrder(t *testing.T) {
 	add("late", amqp.Table{"x-expires-at": int64(1000)})
 	add("too much again", nil)
 	assert.Equal(t, []int{0, 2}, x.p.Flush(nil))
-	require.Eventually(t, func() bool { ready, _, _ := dlq.Counts(); return ready == 3 }, time.Minute, time.Millisecond, "the goroutine of the virtual host may have the turn")
+	require.Eventually(t, func() bool { ready, _, _ := dlq.Messages.Counts(); return ready == 3 }, time.Minute, time.Millisecond, "the goroutine of the virtual host may have the turn")
 	assert.Equal(t, []string{"too much for it", "late", "too much again"}, x.drain(dlq))
 }
 
@@ -419,7 +419,7 @@ func TestDeadLettersConsumedAtOnce(t *testing.T) {
 			assert.Equal(t, deadline.DeadLettered, e.Action)
 		}
 		assert.Len(t, c.take(), messages)
-		ready, unacked, _ := q.Counts()
+		ready, unacked, _ := q.Messages.Counts()
 		assert.Zero(t, ready+unacked)
 		x.commit()
 	}

@@ -28,8 +28,8 @@ func shape(b *broker.Broker) (lines []string) {
 		vh, _ := b.VHost(x.Name)
 		note("vhost %+v %v", x, vh.Limits())
 		for _, q := range vh.Queues.List() {
-			if q.Name()[0] != 't' {
-				note("incarnation %s/%s %d", vh.Name(), q.Name(), q.ID())
+			if q.Name[0] != 't' {
+				note("incarnation %s/%s %d", vh.Name(), q.Name, q.ID)
 			}
 		}
 	}

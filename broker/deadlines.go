@@ -62,7 +62,7 @@ func (d Deadlines) Expire(refs []deadline.Ref, path deadline.Path, wait bool, ou
 			q, all.Outcome = nil, deadline.Busy
 		}
 		if q != nil {
-			out = q.Expire(s, refs[i:i+n], path, wait, out)
+			out = q.Messages.Expire(s, refs[i:i+n], path, wait, out)
 		} else {
 			for range n {
 				out = append(out, all)
@@ -91,7 +91,7 @@ func (d Deadlines) ExpireOverdue() (n int) {
 		refs = refs[:0]
 	}
 	for _, q := range d.b.registry.Queues() {
-		q.EachDue(func(ref deadline.Ref) {
+		q.Messages.EachDue(func(ref deadline.Ref) {
 			if ref.Deadline > now {
 				return
 			}
@@ -121,7 +121,7 @@ func (d Deadlines) Track(refs []deadline.Ref) []deadline.Ref {
 		for n < queue.AtOnce && i+n < len(refs) && refs[i+n].Queue == id {
 			n++
 		}
-		kept = q.Track(refs[i:i+n], kept)
+		kept = q.Messages.Track(refs[i:i+n], kept)
 		i += n
 	}
 	return kept
@@ -135,7 +135,7 @@ func (d Deadlines) Snapshot(ctx context.Context, fn func([]deadline.Ref) error) 
 	page := make([]deadline.Ref, 0, delivery.PageSize)
 	for _, q := range d.b.registry.Queues() {
 		for from, more := queue.Seq(0), true; more; {
-			page, from, more = q.Deadlines(from, page[:0], true)
+			page, from, more = q.Messages.Deadlines(from, page[:0], true)
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -153,7 +153,7 @@ func (d Deadlines) Snapshot(ctx context.Context, fn func([]deadline.Ref) error) 
 // QueueName names a queue by its number; false when it is gone.
 func (d Deadlines) QueueName(id uint64) (vhost, name string, ok bool) {
 	if q := d.b.registry.ByID(id); q != nil {
-		return q.VHost().Name(), q.Name(), true
+		return q.VHost().Name(), q.Name, true
 	}
 	return "", "", false
 }
@@ -171,7 +171,7 @@ func (d Deadlines) ClockOffset() time.Duration { return d.b.ClockOffset() }
 func (d Deadlines) Survey(samples int, fn func(*deadline.Survey)) {
 	var s deadline.Survey
 	for _, q := range d.b.registry.Queues() {
-		q.Survey(samples, &s)
+		q.Messages.Survey(samples, &s)
 		fn(&s)
 	}
 }
@@ -184,7 +184,7 @@ func (d Deadlines) TimeToLive(ref deadline.Ref) (ttl deadline.Millis, ok bool) {
 	if q == nil {
 		return 0, false
 	}
-	return q.TimeToLive(ref)
+	return q.Messages.TimeToLive(ref)
 }
 
 // Reschedule gives the message that ref names another deadline, to; 0 means none.
@@ -225,6 +225,6 @@ func (b *Broker) reschedule(ref deadline.Ref, to deadline.Instant, drop bool) (o
 	}
 	s := b.env.Begin()
 	defer s.Done()
-	q.Reschedule(s, []deadline.Ref{ref}, to, drop, func(o deadline.Outcome, r deadline.Ref) { outcome, now = o, r })
+	q.Messages.Reschedule(s, []deadline.Ref{ref}, to, drop, func(o deadline.Outcome, r deadline.Ref) { outcome, now = o, r })
 	return outcome, now
 }

@@ -38,7 +38,7 @@ func TestNothingExpiresWithTTLOff(t *testing.T) {
 		m, ok := x.get(q, false)
 		require.True(t, ok)
 		require.Equal(t, "1", m.properties.Expiration)
-		ref := deadline.Ref{Queue: q.ID(), Seq: uint64(m.seq)}
+		ref := deadline.Ref{Queue: q.ID, Seq: uint64(m.seq)}
 		outcome, _ := x.b.Reschedule(ref, x.b.Now()+1)
 		assert.Equal(t, deadline.Gone, outcome)
 		assert.Equal(t, deadline.Gone, x.b.FireNow(ref, false))
@@ -90,7 +90,7 @@ func TestDueAtTheStartWithoutMonitor(t *testing.T) {
 	for range 2 {
 		x = open()
 		w := x.watched()
-		ready, _, _ := x.called("q").Counts()
+		ready, _, _ := x.called("q").Messages.Counts()
 		require.Equal(t, 4, ready)
 		require.Empty(t, w.take())
 		require.NoError(t, x.b.Close())
@@ -139,7 +139,7 @@ func TestOverdueAtAStart(t *testing.T) {
 	counts := func(name string) int {
 		q, err := x.vh.Queues.Get(name)
 		require.NoError(t, err)
-		ready, _, _ := q.Counts()
+		ready, _, _ := q.Messages.Counts()
 		return ready
 	}
 	require.Equal(t, 600, x.b.Deadlines().ExpireOverdue())

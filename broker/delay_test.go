@@ -178,10 +178,10 @@ func TestDelayedMessagesOutliveARestart(t *testing.T) {
 	}
 	hour := int32(3_600_000)
 	send("moved", 1, amqp.Table{})
-	ready, err := x.called("q").Browse(broker.Browse{Count: 1})
+	ready, err := x.called("q").Messages.Browse(broker.Browse{Count: 1})
 	require.NoError(t, err)
 	again := amqp.Properties{DeliveryMode: 1, MessageID: "moved", Headers: amqp.Table{"x-delay": hour}}
-	outcome, err := x.p.Move(x.called("q").Ref(&ready[0]), &broker.Publication{RoutingKey: []byte("q"), Properties: again.Append(nil)}, false)
+	outcome, err := x.p.Move(x.called("q").Messages.Ref(&ready[0]), &broker.Publication{RoutingKey: []byte("q"), Properties: again.Append(nil)}, false)
 	require.NoError(t, err)
 	require.Equal(t, broker.Moved, outcome)
 	send("soon", 2, amqp.Table{"x-delay": int32(50)})
@@ -193,7 +193,7 @@ func TestDelayedMessagesOutliveARestart(t *testing.T) {
 	x = restarted(t, o, x.b)
 	q, err := x.vh.Queues.Get("q")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { ready, _, _ := q.Counts(); return ready == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { ready, _, _ := q.Messages.Counts(); return ready == 1 }, time.Minute, time.Millisecond)
 	page, _ := x.vh.Delayed(0, 10)
 	var waits []string
 	for _, one := range page {

@@ -39,7 +39,7 @@ func TestAgeOfTheOldestMessage(t *testing.T) {
 			x.get(q, true)
 		}
 		assert.Equal(t, 2*time.Minute, age(), "only the unacked one is left")
-		q.Settle(broker.Ack, []queue.Seq{first.seq}, nil)
+		q.Messages.Settle(broker.Ack, []queue.Seq{first.seq}, nil)
 		assert.Zero(t, age())
 		publish(0)
 		time.Sleep(time.Second)

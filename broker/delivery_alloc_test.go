@@ -22,7 +22,7 @@ func TestDeliveryAndAckAllocateNothing(t *testing.T) {
 	q := x.queue("q", nil)
 	k := &taker{prefetch: 64, silent: true}
 	k.c.Sink = k
-	require.NoError(t, q.Consume(&k.c))
+	require.NoError(t, q.Messages.Consume(&k.c))
 	k.c.Wake()
 	m := broker.Publication{RoutingKey: []byte("q"), Properties: (&amqp.Properties{}).Append(nil), Body: make([]byte, 100)}
 	batch := func() {
@@ -33,7 +33,7 @@ func TestDeliveryAndAckAllocateNothing(t *testing.T) {
 		x.p.Flush(nil)
 		held := k.held
 		k.held = k.held[:0]
-		q.Settle(broker.Ack, held, &k.c)
+		q.Messages.Settle(broker.Ack, held, &k.c)
 	}
 	for range 100 {
 		batch()
@@ -71,7 +71,7 @@ func TestExpiryAllocatesNothing(t *testing.T) {
 			q, dlq := x.queue("q", c.args), x.queue("dlq", nil)
 			taken := new(taker)
 			taken.c.Sink, taken.c.NoAck = discard{}, true
-			require.NoError(t, dlq.Consume(&taken.c))
+			require.NoError(t, dlq.Messages.Consume(&taken.c))
 			taken.c.Wake()
 			m := broker.Publication{RoutingKey: []byte("q"), Properties: (&amqp.Properties{Expiration: "1", Headers: c.headers}).Append(nil), Body: make([]byte, 100)}
 			refs, results := make([]deadline.Ref, 64), []deadline.Answer(nil)
@@ -81,7 +81,7 @@ func TestExpiryAllocatesNothing(t *testing.T) {
 					_, err := x.p.Add(&m)
 					require.NoError(t, err)
 					seq++
-					refs[i] = deadline.Ref{Deadline: deadline.Instant(now.Load()/1e3 + 1000), Queue: q.ID(), Seq: seq}
+					refs[i] = deadline.Ref{Deadline: deadline.Instant(now.Load()/1e3 + 1000), Queue: q.ID, Seq: seq}
 				}
 				x.p.Flush(nil)
 				now.Add(2e6)

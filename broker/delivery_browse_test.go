@@ -28,7 +28,7 @@ func TestBrowseTakesNothing(t *testing.T) {
 		for i := range 5 {
 			x.publish("", "q", fmt.Sprint("m", i), "1000", amqp.Table{"n": int32(i)})
 		}
-		_, err := q.Get(false, func(*broker.Delivery) {})
+		_, err := q.Messages.Get(false, func(*broker.Delivery) {})
 		require.NoError(t, err)
 		time.Sleep(time.Second)
 		before := q.Info()
@@ -44,11 +44,11 @@ func TestBrowseTakesNothing(t *testing.T) {
 			{broker.Browse{Count: 9, Offset: 5, BodyBytes: -1}, nil},
 			{broker.Browse{}, nil},
 		} {
-			found, err := q.Browse(c.Browse)
+			found, err := q.Messages.Browse(c.Browse)
 			require.NoError(t, err)
 			assert.Equal(t, c.want, bodiesOf(found), "%+v", c.Browse)
 		}
-		found, err := q.Browse(broker.Browse{Count: 1, Offset: 1, BodyBytes: 1})
+		found, err := q.Messages.Browse(broker.Browse{Count: 1, Offset: 1, BodyBytes: 1})
 		require.NoError(t, err)
 		one := found[0]
 		assert.True(t, one.Expired, "it is past its deadline, and nobody met it")
@@ -59,10 +59,10 @@ func TestBrowseTakesNothing(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, amqp.Table{"n": int32(1)}, p.Headers)
 
-		next, err := q.Browse(broker.Browse{Count: 1, After: one.Seq, BodyBytes: -1})
+		next, err := q.Messages.Browse(broker.Browse{Count: 1, After: one.Seq, BodyBytes: -1})
 		require.NoError(t, err)
 		assert.Equal(t, []string{"m2"}, bodiesOf(next))
-		next, err = q.Browse(broker.Browse{Count: 2, After: one.Seq, FromTail: true, BodyBytes: -1})
+		next, err = q.Messages.Browse(broker.Browse{Count: 2, After: one.Seq, FromTail: true, BodyBytes: -1})
 		require.NoError(t, err)
 		assert.Equal(t, []string{"m0"}, bodiesOf(next))
 		after := q.Info()
@@ -78,17 +78,17 @@ func TestBrowseGoesOnOverPages(t *testing.T) {
 		x.publish("", "q", fmt.Sprint(i), "", nil)
 	}
 	for _, tail := range []bool{false, true} {
-		found, err := q.Browse(broker.Browse{Count: n + 1, FromTail: tail, BodyBytes: -1})
+		found, err := q.Messages.Browse(broker.Browse{Count: n + 1, FromTail: tail, BodyBytes: -1})
 		require.NoError(t, err)
 		require.Len(t, found, n)
-		far, err := q.Browse(broker.Browse{Count: 1, Offset: n - 1, FromTail: tail, BodyBytes: -1})
+		far, err := q.Messages.Browse(broker.Browse{Count: 1, Offset: n - 1, FromTail: tail, BodyBytes: -1})
 		require.NoError(t, err)
 		assert.Equal(t, found[n-1].Seq, far[0].Seq)
 		assert.Equal(t, n-1, far[0].Position)
 	}
 	_, err := x.vh.Queues.Delete(nil, "q", broker.QueueDeletion{})
 	require.NoError(t, err)
-	_, err = q.Browse(broker.Browse{Count: 1})
+	_, err = q.Messages.Browse(broker.Browse{Count: 1})
 	assert.ErrorContains(t, err, "no queue 'q' in vhost '/'")
 }
 
@@ -101,21 +101,21 @@ func TestCounts(t *testing.T) {
 	x.publish("amq.fanout", "", "m4", "", nil)
 	var held []queue.Seq
 	take := func(noAck bool) {
-		_, err := q.Get(noAck, func(d *broker.Delivery) { held = append(held, d.Seq) })
+		_, err := q.Messages.Get(noAck, func(d *broker.Delivery) { held = append(held, d.Seq) })
 		require.NoError(t, err)
 	}
 	take(false)
-	q.Settle(broker.Requeue, held, nil)
+	q.Messages.Settle(broker.Requeue, held, nil)
 	held = held[:0]
 	take(false)
-	q.Settle(broker.Ack, append(held, held...), nil)
+	q.Messages.Settle(broker.Ack, append(held, held...), nil)
 	take(true)
 	take(true) // nothing left
 	newSink(t, q, true)
 	x.publish("", "q", "m5", "", nil)
 
 	want := broker.QueueStats{Published: 3, MessageStats: broker.MessageStats{DeliveredNoAck: 1, Got: 2, GotNoAck: 1, GetEmpty: 1, Acked: 1, Redelivered: 1}}
-	assert.Equal(t, want, q.State().Stats)
+	assert.Equal(t, want, q.Messages.State().Stats)
 	def, err := x.vh.Exchanges.Get("")
 	require.NoError(t, err)
 	assert.Equal(t, [2]uint64{4, 3}, [2]uint64{def.PublishedIn, def.PublishedOut})

@@ -96,17 +96,17 @@ func comeAndGo(t *testing.T, args amqp.Table) {
 	client := func(rng *rand.Rand) {
 		k := &drifter{held: map[queue.Seq]string{}, active: &active}
 		k.c.Sink, k.c.Args = k, amqp.Table{"x-priority": int32(rng.IntN(3))}
-		if !assert.NoError(t, q.Consume(&k.c)) {
+		if !assert.NoError(t, q.Messages.Consume(&k.c)) {
 			return
 		}
 		k.c.Wake()
 		for range rng.IntN(20) {
 			seqs, bodies := k.take(1 + rng.IntN(3))
 			if rng.IntN(4) == 0 {
-				q.Settle(broker.Requeue, seqs, &k.c)
+				q.Messages.Settle(broker.Requeue, seqs, &k.c)
 				continue
 			}
-			q.Settle(broker.Ack, seqs, &k.c)
+			q.Messages.Settle(broker.Ack, seqs, &k.c)
 			mu.Lock()
 			for _, body := range bodies {
 				acked[body]++
@@ -117,14 +117,14 @@ func comeAndGo(t *testing.T, args amqp.Table) {
 		if rng.IntN(2) == 0 {
 			k.c.Cancel()
 			seqs, _ := k.take(3)
-			q.Settle(broker.Requeue, seqs, &k.c)
+			q.Messages.Settle(broker.Requeue, seqs, &k.c)
 			return
 		}
 		seqs, _ := k.take(3)
-		q.Settle(broker.Requeue, seqs, &k.c)
+		q.Messages.Settle(broker.Requeue, seqs, &k.c)
 		k.c.Cancel()
 		seqs, _ = k.take(3) // it was given more before it went
-		q.Settle(broker.Requeue, seqs, &k.c)
+		q.Messages.Settle(broker.Requeue, seqs, &k.c)
 	}
 	var all sync.WaitGroup
 	all.Go(func() { x.publishAll("q", messages) })
@@ -146,7 +146,7 @@ func comeAndGo(t *testing.T, args amqp.Table) {
 	for i := range messages {
 		require.Equal(t, 1, acked[fmt.Sprint(i)], i)
 	}
-	ready, unacked, consumers := q.Counts()
+	ready, unacked, consumers := q.Messages.Counts()
 	assert.Zero(t, ready+unacked+consumers)
 	assert.Zero(t, active.wrong)
 }

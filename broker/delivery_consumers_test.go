@@ -71,7 +71,7 @@ func (k *taker) settle(how broker.Settlement) {
 func (x *testBroker) consume(q *broker.Queue, prefetch int, args amqp.Table) *taker {
 	k := &taker{prefetch: prefetch}
 	k.c.Sink, k.c.Args = k, args
-	require.NoError(x.t, q.Consume(&k.c))
+	require.NoError(x.t, q.Messages.Consume(&k.c))
 	k.c.Wake()
 	return k
 }
@@ -107,7 +107,7 @@ func TestHigherPriorityConsumersAreServedFirst(t *testing.T) {
 func TestConsumePriorityMustBeANumber(t *testing.T) {
 	x := newTestBroker(t, broker.Options{})
 	q := x.queue("q", nil)
-	err := q.Consume(&broker.Consumer{Args: amqp.Table{"x-priority": "high"}})
+	err := q.Messages.Consume(&broker.Consumer{Args: amqp.Table{"x-priority": "high"}})
 	assert.Equal(t, uint16(amqp.PreconditionFailed), code(err))
 	assert.Equal(t, `PRECONDITION_FAILED - invalid arg 'x-priority' for queue 'q' in vhost '/': "expected integer, got longstr"`, text(err))
 }
@@ -163,7 +163,7 @@ func TestSingleActiveConsumerOfAQuorumQueue(t *testing.T) {
 	high.c.Cancel()
 	x.publishAll("q", 1)
 	assert.Equal(t, []string{"0", "1", "0"}, low.got)
-	_, err := q.Get(false, nil)
+	_, err := q.Messages.Get(false, nil)
 	assert.Equal(t, "RESOURCE_LOCKED - cannot obtain access to locked queue 'q' in vhost '/'. basic.get operations are not supported by quorum queues with single active consumer", text(err))
 }
 
@@ -172,21 +172,21 @@ func TestExclusiveConsumers(t *testing.T) {
 	refused := "ACCESS_REFUSED - queue 'q' in vhost '/' in exclusive use"
 	q := x.queue("q", nil)
 	owner := &broker.Consumer{Exclusive: true, Sink: &taker{}}
-	require.NoError(t, q.Consume(owner))
-	assert.Equal(t, refused, text(q.Consume(&broker.Consumer{})))
+	require.NoError(t, q.Messages.Consume(owner))
+	assert.Equal(t, refused, text(q.Messages.Consume(&broker.Consumer{})))
 	x.publishAll("q", 1)
 	_, ok := x.get(q, true)
 	assert.True(t, ok, "an exclusive consumer leaves basic.get alone")
 	owner.Cancel()
 	other := x.consume(q, 1, nil)
-	assert.Equal(t, refused, text(q.Consume(&broker.Consumer{Exclusive: true})))
+	assert.Equal(t, refused, text(q.Messages.Consume(&broker.Consumer{Exclusive: true})))
 	other.c.Cancel()
-	assert.NoError(t, q.Consume(owner))
+	assert.NoError(t, q.Messages.Consume(owner))
 
 	q = x.quorum("quorum", amqp.Table{})
-	require.NoError(t, q.Consume(&broker.Consumer{Exclusive: true, Sink: &taker{}}))
-	assert.NoError(t, q.Consume(&broker.Consumer{Exclusive: true, Sink: &taker{}}), "of no meaning on a quorum queue")
+	require.NoError(t, q.Messages.Consume(&broker.Consumer{Exclusive: true, Sink: &taker{}}))
+	assert.NoError(t, q.Messages.Consume(&broker.Consumer{Exclusive: true, Sink: &taker{}}), "of no meaning on a quorum queue")
 	q, err := x.vh.Queues.Declare(nil, "single", broker.QueueDeclare{Args: singleActive})
 	require.NoError(t, err)
-	assert.Equal(t, "ACCESS_REFUSED - queue 'single' in vhost '/' in exclusive use", text(q.Consume(&broker.Consumer{Exclusive: true})))
+	assert.Equal(t, "ACCESS_REFUSED - queue 'single' in vhost '/' in exclusive use", text(q.Messages.Consume(&broker.Consumer{Exclusive: true})))
 }

@@ -23,16 +23,16 @@ func TestEachDueAndLook(t *testing.T) {
 	x.publish("", "q", "low", "60000", nil)
 	x.p.Flush(nil)
 	var bodies []string
-	q.EachDue(func(d deadline.Ref) {
-		m, ok := q.BrowseOne(queue.Seq(d.Seq), 3)
+	q.Messages.EachDue(func(d deadline.Ref) {
+		m, ok := q.Messages.BrowseOne(queue.Seq(d.Seq), 3)
 		assert.True(t, ok)
-		assert.Equal(t, d, q.Ref(&m))
+		assert.Equal(t, d, q.Messages.Ref(&m))
 		bodies = append(bodies, string(m.Message.Body))
 	})
 	assert.Equal(t, []string{"hig", "low"}, bodies)
-	first, ok := q.BrowseOne(1, -1)
+	first, ok := q.Messages.BrowseOne(1, -1)
 	assert.True(t, ok)
 	assert.Equal(t, "other", string(first.Message.Body), "of its priority, not of the highest")
-	_, ok = q.BrowseOne(100_000, -1)
+	_, ok = q.Messages.BrowseOne(100_000, -1)
 	assert.False(t, ok)
 }

@@ -45,8 +45,8 @@ func TestRedeliveredAfterAStop(t *testing.T) {
 		require.True(t, ok)
 		seqs = append(seqs, m.seq)
 	}
-	q.Settle(broker.Ack, seqs[1:2], nil)
-	q.Settle(broker.Requeue, seqs[2:3], nil)
+	q.Messages.Settle(broker.Ack, seqs[1:2], nil)
+	q.Messages.Settle(broker.Requeue, seqs[2:3], nil)
 	urgent := amqp.Properties{DeliveryMode: 2, Priority: 2}
 	_, err := x.p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: urgent.Append(nil), Body: []byte("urgent")})
 	require.NoError(t, err)
@@ -90,10 +90,10 @@ func TestRetainedDeadLettersAreMarkedRedelivered(t *testing.T) {
 	}
 	for i := range 5 { // 1 stands between others that were delivered, 4 after them
 		if m, _ := x.get(q, false); i == 1 || i == 4 {
-			q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+			q.Messages.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 		}
 	}
-	require.Equal(t, 2, q.Retained.Count())
+	require.Equal(t, 2, q.Messages.Retained.Count())
 	x = restarted(t, o, x.b)
 	q, err := x.vh.Queues.Get("q")
 	require.NoError(t, err)

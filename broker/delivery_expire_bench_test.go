@@ -28,7 +28,7 @@ func BenchmarkExpire(b *testing.B) {
 				dlq, err := vh.Queues.Declare(nil, "dlq", broker.QueueDeclare{})
 				require.NoError(b, err)
 				c := &broker.Consumer{Tag: "c", NoAck: true, Sink: discard{}}
-				require.NoError(b, dlq.Consume(c))
+				require.NoError(b, dlq.Messages.Consume(c))
 				c.Wake()
 				p := vh.NewPublisher("guest")
 				properties := (&amqp.Properties{Expiration: "1", Headers: headers}).Append(nil)
@@ -39,7 +39,7 @@ func BenchmarkExpire(b *testing.B) {
 					if _, err := p.Add(m); err != nil {
 						b.Fatal(err)
 					}
-					refs = append(refs, deadline.Ref{Deadline: deadline.Instant(now.Load()/1e3 + 1000), Queue: q.ID(), Seq: seq})
+					refs = append(refs, deadline.Ref{Deadline: deadline.Instant(now.Load()/1e3 + 1000), Queue: q.ID, Seq: seq})
 					if len(refs) == cap(refs) {
 						p.Flush(nil)
 						now.Add(2e6)

@@ -62,14 +62,14 @@ func TestEveryExpiryIsRecordedOnce(t *testing.T) {
 		x.publishNamed("dropping", "d", "0")
 		refs := x.deadlines()
 		var late broker.Delivery
-		_, err := held.Get(false, func(d *broker.Delivery) { late = *d })
+		_, err := held.Messages.Get(false, func(d *broker.Delivery) { late = *d })
 		require.NoError(t, err)
 		time.Sleep(time.Second)
-		_, err = dropping.Get(true, func(*broker.Delivery) {})
+		_, err = dropping.Messages.Get(true, func(*broker.Delivery) {})
 		require.NoError(t, err)
 		x.expire(refs)
 		x.expire(refs)
-		held.Settle(broker.Requeue, []queue.Seq{late.Seq}, nil)
+		held.Messages.Settle(broker.Requeue, []queue.Seq{late.Seq}, nil)
 
 		var got []string
 		for _, e := range r.all {
@@ -101,9 +101,9 @@ func TestOtherDeathsAreRecorded(t *testing.T) {
 		plain := x.queue("plain", nil)
 		reject := func(q *broker.Queue) {
 			var d broker.Delivery
-			_, err := q.Get(false, func(got *broker.Delivery) { d = *got })
+			_, err := q.Messages.Get(false, func(got *broker.Delivery) { d = *got })
 			require.NoError(t, err)
-			q.Settle(broker.Reject, []queue.Seq{d.Seq}, nil)
+			q.Messages.Settle(broker.Reject, []queue.Seq{d.Seq}, nil)
 		}
 		x.publishNamed("lost", "not asked for", "")
 		reject(lost)

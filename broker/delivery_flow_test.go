@@ -74,7 +74,7 @@ type pressed struct {
 func (x *pressed) consume(q *broker.Queue, messages int, every time.Duration) *worker {
 	w := &worker{most: messages}
 	w.c = &broker.Consumer{Tag: "c", Sink: w}
-	require.NoError(x.t, q.Consume(w.c))
+	require.NoError(x.t, q.Messages.Consume(w.c))
 	w.c.Wake()
 	x.working.Go(func() {
 		for x.ctx.Err() == nil {
@@ -100,7 +100,7 @@ func (x *pressed) flood(r *broker.Rights, d time.Duration, queues ...*broker.Que
 	for ran := time.Duration(0); ran < d; ran += time.Millisecond {
 		time.Sleep(time.Millisecond)
 		for i := range floodBatch {
-			_, err := p.Add(&broker.Publication{RoutingKey: []byte(queues[i%len(queues)].Name()), Properties: []byte{0, 0}, Body: make([]byte, floodBody)})
+			_, err := p.Add(&broker.Publication{RoutingKey: []byte(queues[i%len(queues)].Name), Properties: []byte{0, 0}, Body: make([]byte, floodBody)})
 			require.NoError(x.t, err)
 		}
 		p.Flush(nil)
@@ -109,7 +109,7 @@ func (x *pressed) flood(r *broker.Rights, d time.Duration, queues ...*broker.Que
 		r.AwaitConsumers(never)
 		x.waiting.Store(false)
 		waited += time.Since(before)
-		ready, _, _ := queues[0].Counts()
+		ready, _, _ := queues[0].Messages.Counts()
 		deepest = max(deepest, ready)
 	}
 	return waited, deepest
@@ -156,7 +156,7 @@ func TestPublishersWaitForConsumersThatTheyStarve(t *testing.T) {
 		q := x.queue("q", nil)
 		w := &worker{most: 10}
 		w.c = &broker.Consumer{Tag: "c", Sink: w}
-		require.NoError(t, q.Consume(w.c))
+		require.NoError(t, q.Messages.Consume(w.c))
 		w.c.Wake()
 		x.working.Go(func() {
 			for x.ctx.Err() == nil {
@@ -217,7 +217,7 @@ func TestSlowConsumersBecomeFast(t *testing.T) {
 		q := x.queue("q", nil)
 		newLimitedSink(t, q, false, 1)
 		x.flood(r, time.Second, q)
-		ready, _, _ := q.Counts()
+		ready, _, _ := q.Messages.Counts()
 		x.consume(q, floodBatch/2, time.Millisecond)
 		waited, deepest := x.flood(r, 3*time.Second, q)
 		assert.Less(t, deepest, ready+3*mostReady)
@@ -248,10 +248,10 @@ func TestDeepQueuesDoNotStopPublishers(t *testing.T) {
 	underPressure(t, func(x *pressed, r *broker.Rights) {
 		q := x.queue("q", nil)
 		x.flood(r, time.Second, q)
-		deep, _, _ := q.Counts()
+		deep, _, _ := q.Messages.Counts()
 		x.consume(q, 6, time.Millisecond)
 		waited, deepest := x.flood(r, 12*time.Second, q)
-		ready, _, _ := q.Counts()
+		ready, _, _ := q.Messages.Counts()
 		assert.LessOrEqual(t, deepest, deep+mostReady)
 		assert.Less(t, ready, deep-500, "it is worked off")
 		assert.Less(t, waited, 8*time.Second, "publishers get most of what consumers give")
@@ -309,7 +309,7 @@ func TestWaitsForConsumersEnd(t *testing.T) {
 		var s *sink
 		p := r.NewPublisher(x.vh)
 		fill := func() { // so that publishers have no credit
-			q.Purge()
+			q.Messages.Purge()
 			if s != nil {
 				s.c.Cancel()
 			}
@@ -336,7 +336,7 @@ func TestWaitsForConsumersEnd(t *testing.T) {
 		fill()
 		assert.Equal(t, 500*time.Millisecond, wait(nil), "nothing else")
 		fill()
-		soon(func() { q.Purge() })
+		soon(func() { q.Messages.Purge() })
 		assert.Equal(t, time.Millisecond, wait(nil))
 		fill()
 		soon(func() { s.c.Cancel() })

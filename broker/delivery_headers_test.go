@@ -49,10 +49,10 @@ func TestDeliveryShowsWhatIsInForce(t *testing.T) {
 		assert.Equal(t, start+2300, headers["x-locked-until"], "the new lock")
 		assert.NotEqual(t, first, headers["x-lock-token"])
 		assert.Equal(t, start, headers["x-enqueued-at"])
-		q.Settle(broker.Requeue, []queue.Seq{again[0].seq}, sees.c)
+		q.Messages.Settle(broker.Requeue, []queue.Seq{again[0].seq}, sees.c)
 		sees.c.Cancel()
 
-		found, err := q.Browse(broker.Browse{Count: 1})
+		found, err := q.Messages.Browse(broker.Browse{Count: 1})
 		require.NoError(t, err)
 		p, err := found[0].Decode()
 		require.NoError(t, err)
@@ -83,7 +83,7 @@ func TestDeadlineHeaderIsNotDeadLettered(t *testing.T) {
 		after(time.Second)
 		m, _ := x.get(q, false)
 		assert.Equal(t, "8000", m.properties.Expiration)
-		q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+		q.Messages.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 		dead, err := x.vh.Queues.Get(deadLetters)
 		require.NoError(t, err)
 		m, ok := x.get(dead, true)
@@ -126,7 +126,7 @@ func TestRemainingExpirationByPolicy(t *testing.T) {
 	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q, not := x.queue("q", nil), x.queue("q2", amqp.Table{"x-remaining-expiration": false})
 		left := func(q *broker.Queue) string {
-			x.publish("", q.Name(), "m", "1000", nil)
+			x.publish("", q.Name, "m", "1000", nil)
 			after(10 * time.Millisecond)
 			m, ok := x.get(q, true)
 			require.True(t, ok)
@@ -151,9 +151,9 @@ func TestShowingAllocatesLittle(t *testing.T) {
 		_, err := x.p.Add(&m)
 		require.NoError(t, err)
 		x.p.Flush(nil)
-		_, err = q.Get(false, func(d *broker.Delivery) { seqs[0] = d.Seq })
+		_, err = q.Messages.Get(false, func(d *broker.Delivery) { seqs[0] = d.Seq })
 		require.NoError(t, err)
-		q.Settle(broker.Ack, seqs[:], nil)
+		q.Messages.Settle(broker.Ack, seqs[:], nil)
 	}
 	for range 1000 {
 		one()
@@ -177,7 +177,7 @@ func TestNeverIsTheLargestSpan(t *testing.T) {
 			assert.Empty(t, x.deadlines())
 			m, _ := x.get(q, false)
 			assert.Equal(t, expiration, m.properties.Expiration)
-			q.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
+			q.Messages.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
 			x.govern(policy.Definition{"message-ttl": never, "expires": never})
 		}
 		finite := x.queue("q", amqp.Table{"x-message-ttl": int32(1000)})
@@ -217,7 +217,7 @@ func TestInstantHeadersOutliveARestart(t *testing.T) {
 	x.publishPersistent("", "q", "published", "3600000")
 	x.publishPersistent("", "from", "dead", "")
 	m, _ := x.get(from, false)
-	from.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+	from.Messages.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 	x.commit()
 	ended := time.Now().UnixMilli() + 1
 	x = restarted(t, o, x.b)

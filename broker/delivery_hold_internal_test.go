@@ -50,7 +50,7 @@ func TestNoStepTouchesVeryMany(t *testing.T) {
 	consume := func(x *fixture, prefetch int) {
 		x.sink = &manySink{prefetch: prefetch}
 		x.c = &Consumer{Tag: "c", Sink: x.sink}
-		require.NoError(t, x.q.Consume(x.c))
+		require.NoError(t, x.q.Messages.Consume(x.c))
 		x.c.Wake()
 		require.Len(t, x.sink.held, prefetch)
 	}
@@ -61,11 +61,11 @@ func TestNoStepTouchesVeryMany(t *testing.T) {
 		ready      int
 		dead       int // dead letters
 	}{
-		"purge": {do: func(x *fixture) { assert.Equal(t, n, x.q.Purge()) }},
+		"purge": {do: func(x *fixture) { assert.Equal(t, n, x.q.Messages.Purge()) }},
 		"purge beside unacked messages": {do: func(x *fixture) {
 			consume(x, n/2)
-			assert.Equal(t, n/2, x.q.Purge())
-			x.q.Settle(Requeue, x.sink.held, nil)
+			assert.Equal(t, n/2, x.q.Messages.Purge())
+			x.q.Messages.Settle(Requeue, x.sink.held, nil)
 			x.c.Cancel()
 		}, ready: n / 2},
 		"delete": {do: func(x *fixture) {
@@ -88,7 +88,7 @@ func TestNoStepTouchesVeryMany(t *testing.T) {
 			_, done, err := x.vh.Policies.SetForBacklog(policy.User, policy.Policy{Name: "p", Pattern: "^q$", Definition: policy.Definition{"message-ttl": int64(0)}})
 			require.NoError(t, err)
 			assert.Equal(t, BacklogEffect{Queues: 1, Earlier: n, Expired: n / 2, Names: []string{"q"}}, done)
-			x.q.Settle(Requeue, x.sink.held, nil)
+			x.q.Messages.Settle(Requeue, x.sink.held, nil)
 		}, dead: n},
 		"one message that takes the place of many": {args: amqp.Table{"x-max-length-bytes": int64(n)}, do: func(x *fixture) {
 			p := x.vh.NewPublisher("guest")
@@ -97,43 +97,43 @@ func TestNoStepTouchesVeryMany(t *testing.T) {
 		}, ready: 2, dead: n - 1},
 		"deliver and settle": {do: func(x *fixture) {
 			consume(x, n)
-			x.q.Settle(Ack, x.sink.held, x.c)
+			x.q.Messages.Settle(Ack, x.sink.held, x.c)
 		}},
 		"reject": {do: func(x *fixture) {
 			consume(x, n)
-			x.q.Settle(Reject, x.sink.held, x.c)
+			x.q.Messages.Settle(Reject, x.sink.held, x.c)
 		}, dead: n},
 		"requeue": {do: func(x *fixture) {
 			consume(x, n)
 			held := x.sink.held
 			x.sink.prefetch = 0
-			x.q.Settle(Requeue, held, x.c)
+			x.q.Messages.Settle(Requeue, held, x.c)
 		}, ready: n},
 		"waits that begin and end": {do: func(x *fixture) {
 			_, err := x.vh.Policies.Set(policy.User, policy.Policy{Name: "p", Pattern: "^q$", ApplyTo: policy.Queues, Definition: policy.Definition{"retry-backoff": "1s"}})
 			require.NoError(t, err)
 			consume(x, n)
 			held := x.sink.held
-			x.q.Settle(Return, held, x.c)
-			assert.Equal(t, n, x.q.State().Waiting)
+			x.q.Messages.Settle(Return, held, x.c)
+			assert.Equal(t, n, x.q.Messages.State().Waiting)
 			x.sink.held = nil
 			now.Add(int64(time.Second))
 			x.b.env.Timers.RunDue() // beside the goroutine that does
-			require.Eventually(t, func() bool { return x.q.State().Unacked == n }, time.Minute, time.Millisecond)
+			require.Eventually(t, func() bool { return x.q.Messages.State().Unacked == n }, time.Minute, time.Millisecond)
 			x.sink.prefetch = 0
-			x.q.Settle(PutBack, x.sink.held, x.c)
+			x.q.Messages.Settle(PutBack, x.sink.held, x.c)
 		}, ready: n},
 		"purge of what waits": {do: func(x *fixture) {
 			_, err := x.vh.Policies.Set(policy.User, policy.Policy{Name: "p", Pattern: "^q$", ApplyTo: policy.Queues, Definition: policy.Definition{"retry-backoff": "1s"}})
 			require.NoError(t, err)
 			consume(x, n)
-			x.q.Settle(Return, x.sink.held, nil)
+			x.q.Messages.Settle(Return, x.sink.held, nil)
 			x.c.Cancel()
-			assert.Equal(t, n, x.q.Purge())
+			assert.Equal(t, n, x.q.Messages.Purge())
 		}},
 		"expiry that a get meets": {expiration: "1", do: func(x *fixture) {
 			now.Add(int64(time.Second))
-			got, err := x.q.Get(true, func(*Delivery) {})
+			got, err := x.q.Messages.Get(true, func(*Delivery) {})
 			require.NoError(t, err)
 			assert.False(t, got)
 		}, dead: n},
@@ -180,9 +180,9 @@ func TestNoStepTouchesVeryMany(t *testing.T) {
 			touched := b.env.Holds.Touched.Load()
 			assert.NotZero(t, touched)
 			assert.LessOrEqual(t, touched, int64(bound), strconv.Itoa(n)+" messages")
-			assert.Equal(t, c.ready, q.State().Ready)
-			assert.Equal(t, c.dead, dead.State().Ready)
-			assert.Zero(t, q.State().Unacked)
+			assert.Equal(t, c.ready, q.Messages.State().Ready)
+			assert.Equal(t, c.dead, dead.Messages.State().Ready)
+			assert.Zero(t, q.Messages.State().Unacked)
 		})
 	}
 }
@@ -211,7 +211,7 @@ func TestExpireDoesNotWait(t *testing.T) {
 		answers := b.Deadlines().Expire(due, deadline.Eager, false, nil)
 		assert.Equal(t, []deadline.Answer{{Outcome: deadline.Busy}}, answers)
 	})}
-	require.NoError(t, q.Consume(c))
+	require.NoError(t, q.Messages.Consume(c))
 	c.Wake()
 	answers := b.Deadlines().Expire(due, deadline.Eager, false, nil)
 	assert.Equal(t, deadline.Expired, answers[0].Outcome)
@@ -255,9 +255,9 @@ func TestPurgedMessagesStayAway(t *testing.T) {
 	}
 	p.Flush(nil)
 	c := &Consumer{Tag: "c", Sink: &manySink{prefetch: held}}
-	require.NoError(t, q.Consume(c))
+	require.NoError(t, q.Messages.Consume(c))
 	c.Wake()
-	require.Equal(t, n-held, q.Purge())
+	require.Equal(t, n-held, q.Messages.Purge())
 	crashed := CopyOfRunning(t, dir)
 	require.NoError(t, b.Close())
 
@@ -266,5 +266,5 @@ func TestPurgedMessagesStayAway(t *testing.T) {
 	vh, _ = again.VHost("/")
 	q, err = vh.Queues.Get("q")
 	require.NoError(t, err)
-	require.Equal(t, held, q.State().Ready)
+	require.Equal(t, held, q.Messages.State().Ready)
 }

@@ -49,7 +49,7 @@ func (k *locker) losses() []queue.Seq {
 func (x *testBroker) locker(q *broker.Queue, prefetch int) *locker {
 	k := &locker{taker: taker{prefetch: prefetch}}
 	k.c.Sink = k
-	require.NoError(x.t, q.Consume(&k.c))
+	require.NoError(x.t, q.Messages.Consume(&k.c))
 	k.c.Wake()
 	return k
 }
@@ -65,7 +65,7 @@ func TestLocksLapse(t *testing.T) {
 		time.Sleep(999 * time.Millisecond)
 		held := slow.take()
 		slow.put(held...)
-		q.Settle(broker.Ack, held[1:2], &slow.c)
+		q.Messages.Settle(broker.Ack, held[1:2], &slow.c)
 		synctest.Wait()
 		assert.Empty(t, fast.bodies(), "never early")
 
@@ -81,7 +81,7 @@ func TestLocksLapse(t *testing.T) {
 		fast.settle(broker.Ack)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		ready, unacked, _ := q.Counts()
+		ready, unacked, _ := q.Messages.Counts()
 		assert.Zero(t, ready+unacked, "nothing comes back after its ack")
 	})
 }
@@ -97,10 +97,10 @@ func TestLockYieldsToASettlementOnItsWay(t *testing.T) {
 		held := k.take()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		_, unacked, _ := q.Counts()
+		_, unacked, _ := q.Messages.Counts()
 		assert.Equal(t, 1, unacked)
-		q.Settle(broker.Ack, held, &k.c)
-		ready, unacked, _ := q.Counts()
+		q.Messages.Settle(broker.Ack, held, &k.c)
+		ready, unacked, _ := q.Messages.Counts()
 		assert.Zero(t, ready+unacked)
 	})
 }
@@ -143,7 +143,7 @@ func TestLockDurationOfAPolicy(t *testing.T) {
 		}
 		x.publish("", "q.short", "1", "", nil)
 		unacked := func(q *broker.Queue) int {
-			_, n, _ := q.Counts()
+			_, n, _ := q.Messages.Counts()
 			return n
 		}
 		x.get(q, false)
@@ -180,11 +180,11 @@ func TestSettledLocksAreForgotten(t *testing.T) {
 		x.publish("", "q", "m", "", nil)
 		m, _ := x.get(q, false)
 		x.clear("p")
-		q.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
+		q.Messages.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
 		_, ok := x.get(q, false)
 		require.True(t, ok)
 		after(time.Hour)
-		_, unacked, _ := q.Counts()
+		_, unacked, _ := q.Messages.Counts()
 		assert.Equal(t, 1, unacked)
 	})
 }
@@ -205,20 +205,20 @@ func TestTakeLock(t *testing.T) {
 		x.publishAll("q", 2)
 		first, _ := x.get(q, false)
 		second, _ := x.get(q, false)
-		_, _, ok := x.queue("other", shown).TakeLock(tokenOf(first))
+		_, _, ok := x.queue("other", shown).Messages.TakeLock(tokenOf(first))
 		assert.False(t, ok)
-		seq, c, ok := q.TakeLock(tokenOf(first))
+		seq, c, ok := q.Messages.TakeLock(tokenOf(first))
 		require.True(t, ok)
 		assert.Equal(t, first.seq, seq)
-		_, _, ok = q.TakeLock(tokenOf(first))
+		_, _, ok = q.Messages.TakeLock(tokenOf(first))
 		assert.False(t, ok, "it is taken")
 		time.Sleep(time.Second)
 		synctest.Wait()
-		ready, unacked, _ := q.Counts()
+		ready, unacked, _ := q.Messages.Counts()
 		assert.Equal(t, []int{1, 1}, []int{ready, unacked}, "what was taken has no lock that lapses")
-		_, _, ok = q.TakeLock(tokenOf(second))
+		_, _, ok = q.Messages.TakeLock(tokenOf(second))
 		assert.False(t, ok, "it has lapsed")
-		q.SettleFor(broker.Reject, []queue.Seq{seq}, c, &broker.Rejection{Reason: "why", Properties: amqp.Table{"k": "v"}})
+		q.Messages.SettleFor(broker.Reject, []queue.Seq{seq}, c, &broker.Rejection{Reason: "why", Properties: amqp.Table{"k": "v"}})
 		dead, ok := x.get(x.called("q/$deadletterqueue"), true)
 		require.True(t, ok)
 		assert.Equal(t, "why", dead.properties.Headers["DeadLetterReason"])
@@ -235,10 +235,10 @@ func TestKeepLocks(t *testing.T) {
 		x.publishAll("q", 1)
 		x.publishAll("plain", 1)
 		k, p := x.locker(q, 1), x.locker(plain, 1)
-		plain.KeepLocks(p.take(), nil)
-		ready, _, _ := plain.Counts()
+		plain.Messages.KeepLocks(p.take(), nil)
+		ready, _, _ := plain.Messages.Counts()
 		assert.Equal(t, 1, ready)
-		q.KeepLocks(k.take(), &k.c)
+		q.Messages.KeepLocks(k.take(), &k.c)
 		k.c.Cancel()
 		time.Sleep(999 * time.Millisecond)
 		synctest.Wait()
@@ -261,9 +261,9 @@ func TestRelease(t *testing.T) {
 	for range 5 {
 		m, ok := x.get(q, false)
 		require.True(t, ok)
-		q.Settle(broker.Release, []queue.Seq{m.seq}, nil)
+		q.Messages.Settle(broker.Release, []queue.Seq{m.seq}, nil)
 	}
-	ready, _, _ := q.Counts()
+	ready, _, _ := q.Messages.Counts()
 	assert.Equal(t, 1, ready)
 }
 
@@ -274,12 +274,12 @@ func TestReceive(t *testing.T) {
 		q := x.queue("q", shown)
 		x.publishAll("q", 2)
 		x.publish("", "q", "short", "10", nil)
-		page, err := q.Browse(broker.Browse{Count: 3})
+		page, err := q.Messages.Browse(broker.Browse{Count: 3})
 		require.NoError(t, err)
 		require.Len(t, page, 3)
 		body := ""
 		take := func(i int, noAck bool) bool {
-			return q.Receive(page[i].Seq, noAck, func(d *broker.Delivery) { body = string(d.Message.Body) })
+			return q.Messages.Receive(page[i].Seq, noAck, func(d *broker.Delivery) { body = string(d.Message.Body) })
 		}
 		assert.True(t, take(1, false))
 		assert.Equal(t, "1", body)

@@ -29,7 +29,7 @@ func TestQuorumQueueKeepsTransientMessages(t *testing.T) {
 	require.True(t, ok)
 	m, ok := x.get(classic, false)
 	require.True(t, ok)
-	classic.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+	classic.Messages.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 	x.commit()
 	for range 2 {
 		x = restarted(t, o, x.b)
@@ -39,7 +39,7 @@ func TestQuorumQueueKeepsTransientMessages(t *testing.T) {
 	assert.Equal(t, 3, x.ready(q))
 	first, ok := x.get(q, false)
 	require.True(t, ok)
-	q.Settle(broker.Reject, []queue.Seq{first.seq}, nil)
+	q.Messages.Settle(broker.Reject, []queue.Seq{first.seq}, nil)
 	x.commit()
 	x = restarted(t, o, x.b)
 	classic, err = x.vh.Queues.Get("classic")

@@ -88,7 +88,7 @@ func TestFireNow(t *testing.T) {
 		assert.Equal(t, deadline.Gone, x.b.FireNow(refs[1], false))
 		outcome, _ := x.b.Reschedule(refs[2], x.b.Now())
 		assert.Equal(t, deadline.Expired, outcome)
-		never := deadline.Ref{Queue: q.ID(), Seq: 1}
+		never := deadline.Ref{Queue: q.ID, Seq: 1}
 		assert.Equal(t, deadline.Expired, x.b.FireNow(never, false), "it had none")
 
 		expiry := func(ref deadline.Ref, action deadline.Action) deadline.Expiry {
@@ -116,14 +116,14 @@ func TestRescheduleOfAHeldMessage(t *testing.T) {
 		outcome, ref := x.b.Reschedule(x.one(), x.b.Now()+2_000_000)
 		assert.Equal(t, deadline.Rescheduled, outcome)
 		time.Sleep(1500 * time.Millisecond)
-		q.Settle(broker.Requeue, []queue.Seq{held.seq}, nil)
+		q.Messages.Settle(broker.Requeue, []queue.Seq{held.seq}, nil)
 		held, ok := x.get(q, false)
 		require.True(t, ok, "its deadline lies ahead")
 
 		assert.Equal(t, deadline.Held, x.b.FireNow(ref, false))
 		assert.Equal(t, x.b.Now(), x.one().Deadline)
 		assert.Equal(t, deadline.Held, x.expire(x.deadlines())[0].Outcome)
-		q.Settle(broker.Requeue, []queue.Seq{held.seq}, nil)
+		q.Messages.Settle(broker.Requeue, []queue.Seq{held.seq}, nil)
 		assert.Empty(t, x.drain(q))
 		assert.Equal(t, []string{"m"}, x.drain(dlq))
 	})
@@ -162,7 +162,7 @@ func TestFailedDeliveriesOutliveARestart(t *testing.T) {
 	for range 3 {
 		m, ok := x.get(q, false)
 		require.True(t, ok)
-		q.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
+		q.Messages.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
 		x = restarted(t, o, x.b)
 		var err error
 		q, err = x.vh.Queues.Get("q")

@@ -32,16 +32,16 @@ func TestTriesAreNotRecorded(t *testing.T) {
 	_, err = own.Add(&Publication{RoutingKey: []byte("q"), Properties: p.Append(nil)})
 	require.NoError(t, err)
 	own.Flush(nil)
-	require.Equal(t, 1, q.Retained.Count())
+	require.Equal(t, 1, q.Messages.Retained.Count())
 
 	s := b.env.Begin()
 	defer s.Done()
 	for range 100 {
-		q.Retained.RetrySoon(s)
-		q.OnTimer()
-		q.Letters.Lines.First(s)
+		q.Messages.Retained.RetrySoon(s)
+		q.Messages.OnTimer()
+		q.Messages.Letters.Lines.First(s)
 	}
-	assert.Eventually(t, func() bool { return q.Retained.Count() == 1 }, time.Minute, time.Millisecond)
+	assert.Eventually(t, func() bool { return q.Messages.Retained.Count() == 1 }, time.Minute, time.Millisecond)
 	assert.Equal(t, 1, records)
 	assert.Empty(t, s.Expiries.IDs)
 	assert.Empty(t, s.Expiries.Names)

@@ -127,7 +127,7 @@ func (x *retaining) settle(how broker.Settlement) {
 		if !ok {
 			return
 		}
-		q.Settle(how, []queue.Seq{m.seq}, nil)
+		q.Messages.Settle(how, []queue.Seq{m.seq}, nil)
 		if how == broker.Ack {
 			x.acked[m.body]++
 		}
@@ -150,7 +150,7 @@ func (x *retaining) collect(which int) {
 			if which == 0 {
 				x.arrived[body]++
 			}
-			x.at[fmt.Sprint(body, " in ", q.ID())]++
+			x.at[fmt.Sprint(body, " in ", q.ID)]++
 		}
 	}
 }
@@ -177,7 +177,7 @@ func (x *retaining) finish() {
 	x.leadTo("dead")
 	synctest.Wait()
 	for range 2 * len(x.accepted) {
-		if q := x.the("q"); q.Retained.Count()+x.testBroker.ready(q) == 0 {
+		if q := x.the("q"); q.Messages.Retained.Count()+x.testBroker.ready(q) == 0 {
 			break
 		}
 		x.settle(broker.Reject)
@@ -190,7 +190,7 @@ func (x *retaining) finish() {
 	x.collect(0)
 	x.collect(1)
 	q := x.the("q")
-	require.Zero(x.t, q.Retained.Count())
+	require.Zero(x.t, q.Messages.Retained.Count())
 	require.Zero(x.t, x.testBroker.ready(q))
 	for _, body := range x.accepted {
 		ends := x.acked[body] + x.arrived[body]

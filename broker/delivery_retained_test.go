@@ -33,7 +33,7 @@ func (x *testBroker) rejectAll(q *broker.Queue) {
 		if !ok {
 			return
 		}
-		q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+		q.Messages.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 	}
 }
 
@@ -49,8 +49,8 @@ func TestDeadLetterStaysUntilItsTargetTakesIt(t *testing.T) {
 		x.rejectAll(q)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		assert.Equal(t, 3, q.Retained.Count(), "refused, and kept")
-		ready, unacked, _ := q.Counts()
+		assert.Equal(t, 3, q.Messages.Retained.Count(), "refused, and kept")
+		ready, unacked, _ := q.Messages.Counts()
 		assert.Zero(t, ready+unacked)
 
 		var got []string
@@ -66,7 +66,7 @@ func TestDeadLetterStaysUntilItsTargetTakesIt(t *testing.T) {
 			synctest.Wait()
 		}
 		assert.ElementsMatch(t, []string{"in the way", "0", "1", "2"}, got, "each once, none lost")
-		assert.Zero(t, q.Retained.Count())
+		assert.Zero(t, q.Messages.Retained.Count())
 	})
 }
 
@@ -80,7 +80,7 @@ func TestNothingIsWrittenForAFullTarget(t *testing.T) {
 		x.publish("", "full", "in the way", "", nil)
 		x.publishAll("q", 300)
 		x.rejectAll(q)
-		assert.Equal(t, 300, q.Retained.Count())
+		assert.Equal(t, 300, q.Messages.Retained.Count())
 		x.commit()
 		size := func() (n int) {
 			for _, content := range written(t, dir) {
@@ -96,7 +96,7 @@ func TestNothingIsWrittenForAFullTarget(t *testing.T) {
 		assert.Equal(t, []string{"in the way"}, x.drain(full))
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		assert.Equal(t, 299, q.Retained.Count(), "it takes one as soon as it has room")
+		assert.Equal(t, 299, q.Messages.Retained.Count(), "it takes one as soon as it has room")
 	})
 }
 
@@ -122,7 +122,7 @@ func TestDeadLetterGoesToEachTargetOnce(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, []string{"m"}, x.drain(full))
 		assert.Empty(t, x.drain(free))
-		assert.Zero(t, q.Retained.Count())
+		assert.Zero(t, q.Messages.Retained.Count())
 	})
 }
 
@@ -132,9 +132,9 @@ func TestDeadLetterWaitsForItsExchange(t *testing.T) {
 		q := x.quorum("q", atLeastOnce("later", amqp.Table{"x-max-length": int32(2)}))
 		x.publishAll("q", 2)
 		x.rejectAll(q)
-		assert.Equal(t, 2, q.Retained.Count())
+		assert.Equal(t, 2, q.Messages.Retained.Count())
 		x.publishAll("q", 1)
-		ready, _, _ := q.Counts()
+		ready, _, _ := q.Messages.Counts()
 		assert.Zero(t, ready, "they count against the limit")
 		_, err := x.vh.Queues.Get(policy.UndeliverableQueue)
 		assert.Error(t, err, "nothing is parked")
@@ -165,19 +165,19 @@ func TestRetainedDeadLettersFollowPolicies(t *testing.T) {
 		to("mistyped", "at-least-once")
 		x.publishAll("q", 2)
 		x.rejectAll(q)
-		assert.Equal(t, 2, q.Retained.Count())
+		assert.Equal(t, 2, q.Messages.Retained.Count())
 		_, err := x.vh.Policies.Clear(policy.User, "p")
 		require.NoError(t, err)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		assert.Equal(t, 2, q.Retained.Count(), "a queue that dead-letters no more loses none")
+		assert.Equal(t, 2, q.Messages.Retained.Count(), "a queue that dead-letters no more loses none")
 
 		x.publish("", "full", "in the way", "", nil)
 		to("amq.fanout", "at-least-once")
 		assert.Equal(t, []string{"0", "1"}, x.drain(dlq))
-		assert.Equal(t, 2, q.Retained.Count(), "one target has them, the other is full")
+		assert.Equal(t, 2, q.Messages.Retained.Count(), "one target has them, the other is full")
 		to("amq.fanout", "at-most-once")
-		assert.Zero(t, q.Retained.Count())
+		assert.Zero(t, q.Messages.Retained.Count())
 		assert.Equal(t, []string{"in the way", "0", "1"}, x.drain(full), "now a full queue takes them")
 		assert.Empty(t, x.drain(dlq), "where they are, they do not come again")
 	})
@@ -190,7 +190,7 @@ func TestRetainedFollowAtOnce(t *testing.T) {
 		q := x.quorum("q", atLeastOnce("", amqp.Table{"x-dead-letter-routing-key": "later"}))
 		x.publishAll("q", 2000)
 		x.rejectAll(q)
-		assert.Equal(t, 2000, q.Retained.Count())
+		assert.Equal(t, 2000, q.Messages.Retained.Count())
 		later := x.queue("later", nil)
 		time.Sleep(1100 * time.Millisecond)
 		synctest.Wait()
@@ -207,7 +207,7 @@ func TestRetainedDeadLettersOutliveARestart(t *testing.T) {
 	x.publishPersistent("", "full", "in the way", "")
 	x.publishPersistent("", "q", "m", "")
 	x.rejectAll(q)
-	assert.Equal(t, 1, q.Retained.Count())
+	assert.Equal(t, 1, q.Messages.Retained.Count())
 	for range 300 { // so that the store moves what is left
 		x.drain(busy)
 		x.publishPersistent("", "busy", strings.Repeat("x", 1000), "")
@@ -232,7 +232,7 @@ func TestRetainedDeadLettersGoWithTheirQueue(t *testing.T) {
 	assert.Equal(t, "PRECONDITION_FAILED - queue 'q' in vhost '/' has 3 messages and dead letters, more than the 2 that may be deleted", text(err))
 	_, err = x.vh.Queues.Delete(nil, "q", broker.QueueDeletion{})
 	require.NoError(t, err)
-	assert.Zero(t, q.Retained.Count())
+	assert.Zero(t, q.Messages.Retained.Count())
 }
 
 // TestDeadLettersGoWithTheirQueue: those in the queue beside it count where a deletion is bounded.

@@ -25,11 +25,11 @@ func TestRewrite(t *testing.T) {
 	}
 	x.publishPersistent("fan", "", "first", "3600000")
 	x.publishPersistent("fan", "", "second", "3600000")
-	before := slices.DeleteFunc(x.deadlines(), func(r deadline.Ref) bool { return r.Queue != q.ID() })
+	before := slices.DeleteFunc(x.deadlines(), func(r deadline.Ref) bool { return r.Queue != q.ID })
 	m, _ := x.get(q, false)
-	shown, _ := q.BrowseOne(m.seq, 0)
+	shown, _ := q.Messages.BrowseOne(m.seq, 0)
 	rewrite := func() {
-		require.NoError(t, q.Rewrite(m.seq, func(properties, body []byte) []byte {
+		require.NoError(t, q.Messages.Rewrite(m.seq, func(properties, body []byte) []byte {
 			assert.Equal(t, "first", string(body))
 			p, err := broker.ParseStored(properties)
 			require.NoError(t, err)
@@ -38,9 +38,9 @@ func TestRewrite(t *testing.T) {
 		}))
 	}
 	rewrite()
-	q.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
+	q.Messages.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
 	rewrite() // a ready one, too
-	require.NoError(t, q.Rewrite(m.seq, func([]byte, []byte) []byte { return nil }))
+	require.NoError(t, q.Messages.Rewrite(m.seq, func([]byte, []byte) []byte { return nil }))
 	untouched, _ := x.get(other, true)
 	assert.Empty(t, untouched.properties.AppID)
 	x.commit()
@@ -49,13 +49,13 @@ func TestRewrite(t *testing.T) {
 	q, err := x.vh.Queues.Get("q")
 	require.NoError(t, err)
 	assert.ElementsMatch(t, before, x.deadlines())
-	again, _ := q.BrowseOne(m.seq, 0)
+	again, _ := q.Messages.BrowseOne(m.seq, 0)
 	assert.Equal(t, shown.EnqueuedAt, again.EnqueuedAt)
 	assert.Equal(t, uint16(1), again.Failed)
 	m, _ = x.get(q, true)
 	assert.Equal(t, "first", m.body)
 	assert.Equal(t, "!!", m.properties.AppID)
 	assert.Equal(t, []string{"second"}, x.drain(q))
-	require.NoError(t, q.Rewrite(m.seq, func([]byte, []byte) []byte { panic("it is gone") }))
+	require.NoError(t, q.Messages.Rewrite(m.seq, func([]byte, []byte) []byte { panic("it is gone") }))
 	require.NoError(t, x.b.Close())
 }

@@ -22,7 +22,7 @@ func TestDeliveryLimit(t *testing.T) {
 	for range 2 {
 		m, ok := x.get(q, false)
 		require.True(t, ok)
-		q.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
+		q.Messages.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
 	}
 	_, ok := x.get(q, true)
 	assert.False(t, ok)
@@ -37,8 +37,8 @@ func TestRequeueRespectsMaxLength(t *testing.T) {
 	x.publish("", "q", "0", "", nil)
 	m, _ := x.get(q, false)
 	x.publish("", "q", "1", "", nil)
-	q.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
-	ready, _, _ := q.Counts()
+	q.Messages.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
+	ready, _, _ := q.Messages.Counts()
 	assert.Equal(t, 1, ready)
 }
 
@@ -51,7 +51,7 @@ func (x *testBroker) failed(q *broker.Queue, most int) (deliveries int) {
 			break
 		}
 		deliveries++
-		q.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
+		q.Messages.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
 	}
 	return deliveries
 }
@@ -125,7 +125,7 @@ func TestMaxDeliveryCountCountsLapsedLocks(t *testing.T) {
 		assert.Equal(t, "MaxDeliveryCountExceeded", m.properties.Headers["DeadLetterReason"])
 		assert.Equal(t, "Message could not be consumed after 3 delivery attempts.", m.properties.Headers["DeadLetterErrorDescription"])
 		x.policy(policy.User, policy.Policy{Name: "all", Pattern: ".*", Definition: policy.Definition{"max-delivery-count": int64(1), "dead-letter-queue": true, "auto-delete-on-idle": int64(300_000)}})
-		dead.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
+		dead.Messages.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
 		assert.Equal(t, 20, x.failed(dead, 20), "nothing is dead-lettered from a dead-letter queue")
 	})
 }

@@ -34,7 +34,7 @@ func TestSurveySaysHowAQueueStands(t *testing.T) {
 		}
 		x.publish("", "q", "due", "5000", nil)
 		x.get(q, true)
-		_, err := q.Get(false, func(*broker.Delivery) {})
+		_, err := q.Messages.Get(false, func(*broker.Delivery) {})
 		require.NoError(t, err)
 
 		s := x.surveyOf("q", 100)

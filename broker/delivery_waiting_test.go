@@ -24,7 +24,7 @@ func (x *testBroker) back(q *broker.Queue, how broker.Settlement) (m message) {
 	x.t.Helper()
 	m, ok := x.get(q, false)
 	require.True(x.t, ok)
-	q.Settle(how, []queue.Seq{m.seq}, nil)
+	q.Messages.Settle(how, []queue.Seq{m.seq}, nil)
 	return m
 }
 
@@ -32,10 +32,10 @@ func (x *testBroker) back(q *broker.Queue, how broker.Settlement) (m message) {
 func (x *testBroker) exactly(q *broker.Queue, d time.Duration) {
 	x.t.Helper()
 	after(d - time.Millisecond)
-	ready, _, _ := q.Counts()
+	ready, _, _ := q.Messages.Counts()
 	require.Zero(x.t, ready, "1 ms before %v", d)
 	after(time.Millisecond)
-	ready, _, _ = q.Counts()
+	ready, _, _ = q.Messages.Counts()
 	require.Equal(x.t, 1, ready, "after %v", d)
 }
 
@@ -55,7 +55,7 @@ func TestRetryBackoff(t *testing.T) {
 						if kind == "quorum" && i > 0 {
 							assert.EqualValues(t, i, m.properties.Headers["x-delivery-count"])
 						}
-						s := q.State()
+						s := q.Messages.State()
 						assert.Equal(t, []int{0, 0, 1}, []int{s.Ready, s.Unacked, s.Waiting})
 						assert.EqualValues(t, 1, s.WaitingBytes)
 						x.exactly(q, wait)
@@ -65,7 +65,7 @@ func TestRetryBackoff(t *testing.T) {
 					require.True(t, ok, "parked")
 					assert.Equal(t, "delivery_limit", m.properties.Headers["x-first-death-reason"])
 					assert.Equal(t, "q", m.properties.Headers["x-first-death-queue"])
-					assert.Zero(t, q.State().Waiting)
+					assert.Zero(t, q.Messages.State().Waiting)
 				})
 			})
 		}
@@ -242,7 +242,7 @@ func TestWaitingKeepsItsPlace(t *testing.T) {
 		x.back(q, broker.Requeue)
 		k := &taker{prefetch: 5}
 		k.c = broker.Consumer{Tag: "c", Sink: k}
-		require.NoError(t, q.Consume(&k.c))
+		require.NoError(t, q.Messages.Consume(&k.c))
 		k.c.Wake()
 		after(time.Second - time.Millisecond)
 		assert.Empty(t, k.bodies())
@@ -280,7 +280,7 @@ func TestWaitingExpires(t *testing.T) {
 		after(time.Second)
 		m, _ := x.get(q, false)
 		after(time.Second)
-		q.Settle(broker.Return, []queue.Seq{m.seq}, nil)
+		q.Messages.Settle(broker.Return, []queue.Seq{m.seq}, nil)
 		require.NoError(t, x.b.Forwarded(t.Context()))
 		m, ok := x.get(dlq, true)
 		require.True(t, ok, "it has expired, and is not parked")
@@ -297,21 +297,21 @@ func TestReturnNowAndCancel(t *testing.T) {
 			x.publish("", "q", body, "", nil)
 			x.back(q, broker.Return)
 		}
-		found, err := q.Browse(broker.Browse{Count: 9, State: queue.Waiting, BodyBytes: 9})
+		found, err := q.Messages.Browse(broker.Browse{Count: 9, State: queue.Waiting, BodyBytes: 9})
 		require.NoError(t, err)
 		require.Len(t, found, 3)
 		assert.EqualValues(t, 1, found[0].Failed)
 		assert.Equal(t, time.Now().Add(time.Hour).UnixMilli(), x.b.UnixMillis(found[0].WaitsUntil))
-		assert.True(t, q.EndWait(q.Ref(&found[0]), false))
-		assert.False(t, q.EndWait(q.Ref(&found[0]), false), "it is ready")
-		assert.False(t, q.EndWait(q.Ref(&found[0]), true))
-		assert.True(t, q.EndWait(q.Ref(&found[1]), true))
+		assert.True(t, q.Messages.EndWait(q.Messages.Ref(&found[0]), false))
+		assert.False(t, q.Messages.EndWait(q.Messages.Ref(&found[0]), false), "it is ready")
+		assert.False(t, q.Messages.EndWait(q.Messages.Ref(&found[0]), true))
+		assert.True(t, q.Messages.EndWait(q.Messages.Ref(&found[1]), true))
 		assert.Equal(t, []string{"now"}, x.drain(q))
-		assert.Equal(t, 1, q.State().Waiting)
+		assert.Equal(t, 1, q.Messages.State().Waiting)
 		assert.Empty(t, x.drain(dlq))
 		_, err = x.vh.Queues.Delete(nil, "q", broker.QueueDeletion{IfEmpty: true})
 		assert.ErrorContains(t, err, "not empty", "what waits would be lost")
-		assert.Equal(t, 1, q.Purge())
+		assert.Equal(t, 1, q.Messages.Purge())
 		after(2 * time.Hour)
 		assert.Empty(t, x.drain(q))
 		_, err = x.vh.Queues.Delete(nil, "q", broker.QueueDeletion{IfEmpty: true})
@@ -327,7 +327,7 @@ func TestJitterOnlyAdds(t *testing.T) {
 			x.publish("", "q", "m", "", nil)
 			x.back(q, broker.Return)
 		}
-		found, err := q.Browse(broker.Browse{Count: 100, State: queue.Waiting})
+		found, err := q.Messages.Browse(broker.Browse{Count: 100, State: queue.Waiting})
 		require.NoError(t, err)
 		different := map[deadline.Instant]bool{}
 		for _, m := range found {
@@ -373,7 +373,7 @@ func TestWaitOutlivesACrash(t *testing.T) {
 				defer func() { assert.NoError(t, x.b.Close()) }()
 				q = x.called("q")
 				assert.Equal(t, []string{"2"}, x.drain(q))
-				assert.Equal(t, 2, q.State().Waiting)
+				assert.Equal(t, 2, q.Messages.State().Waiting)
 				require.Len(t, x.deadlines(), 2)
 				x.exactly(q, 8*time.Second)
 				x.back(q, broker.Return)

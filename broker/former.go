@@ -44,7 +44,7 @@ func (f *Former) add(exchange, key string, q *Queue) {
 	}
 	if len(f.all) < maxFormer {
 		f.any.Store(true)
-		f.all[[2]string{exchange, key}] = &FormerRoute{Exchange: exchange, Key: key, Queue: q.Name(), Deleted: time.Now()}
+		f.all[[2]string{exchange, key}] = &FormerRoute{Exchange: exchange, Key: key, Queue: q.Name, Deleted: time.Now()}
 	}
 }
 

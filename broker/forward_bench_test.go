@@ -33,7 +33,7 @@ func BenchmarkDueTogether(b *testing.B) {
 			dlq, err := vh.Queues.Declare(nil, "dlq", broker.QueueDeclare{Durable: true})
 			require.NoError(b, err)
 			c := &broker.Consumer{Tag: "c", NoAck: true, Sink: discard{}}
-			require.NoError(b, dlq.Consume(c))
+			require.NoError(b, dlq.Messages.Consume(c))
 			c.Wake()
 			p := vh.OwnPublisher()
 			properties := amqp.Properties{Expiration: "1", DeliveryMode: 1}
@@ -50,7 +50,7 @@ func BenchmarkDueTogether(b *testing.B) {
 					_, err := p.Add(m)
 					require.NoError(b, err)
 					seq++
-					refs = append(refs, deadline.Ref{Deadline: deadline.Instant(now.Load()/1e3 + 1000), Queue: q.ID(), Seq: seq})
+					refs = append(refs, deadline.Ref{Deadline: deadline.Instant(now.Load()/1e3 + 1000), Queue: q.ID, Seq: seq})
 					if p.Pending() == 1024 {
 						p.Flush(nil)
 					}

@@ -123,7 +123,7 @@ func (x *testBroker) depths(names ...string) string {
 	for _, name := range names {
 		q, err := x.vh.Queues.Get(name)
 		require.NoError(x.t, err)
-		ready, _, _ := q.Counts()
+		ready, _, _ := q.Messages.Counts()
 		all = append(all, ready)
 	}
 	return fmt.Sprint(all...)

@@ -56,7 +56,7 @@ func TestCopiesOfADeadLetterAreBounded(t *testing.T) {
 			x.publish("", "fan0", "m", "", nil)
 			x.forwarded()
 			park := x.undeliverable()
-			ready, _, _ := park.Counts()
+			ready, _, _ := park.Messages.Counts()
 			assert.Equal(t, 11*10*9, ready, "the fourth death would have made too many")
 			m, ok := x.get(park, true)
 			require.True(t, ok)
@@ -90,7 +90,7 @@ func TestDeathsWithoutARejectionAreBounded(t *testing.T) {
 	x.forwarded()
 	m, ok = x.get(q, false)
 	require.True(t, ok)
-	q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+	q.Messages.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 	x.forwarded()
 	end, err := x.vh.Queues.Get(fmt.Sprint("q", most+4))
 	require.NoError(t, err)
@@ -147,8 +147,8 @@ func TestVirtualHostsTakeTurns(t *testing.T) {
 	assert.Len(t, x.drain(last), letters)
 	source, err := x.vh.Queues.Get("source")
 	require.NoError(t, err)
-	ready, _, _ := source.Counts()
-	assert.Zero(t, ready+source.Letters.Count())
+	ready, _, _ := source.Messages.Counts()
+	assert.Zero(t, ready+source.Messages.Letters.Count())
 }
 
 // The dead letters of one virtual host arrive while a letter of another one's is still on its way, however long that takes.
@@ -224,7 +224,7 @@ func TestLettersUnderWayAreOnceAfterACrash(t *testing.T) {
 	require.Eventually(t, func() bool { return x.b.Now() > refs[letters-1].Deadline }, time.Minute, time.Millisecond)
 	x.b.Deadlines().Expire(refs, deadline.Eager, true, nil)
 	<-arrived
-	assert.Equal(t, letters-1, source.Letters.Count(), "the first has arrived, the second is on its way")
+	assert.Equal(t, letters-1, source.Messages.Letters.Count(), "the first has arrived, the second is on its way")
 	x.commit()
 	crashed := o
 	crashed.Store.Dir = broker.CopyOfRunning(t, o.Store.Dir)
@@ -236,7 +236,7 @@ func TestLettersUnderWayAreOnceAfterACrash(t *testing.T) {
 		assert.Equal(t, []string{"0", "1", "2", "3", "4", "5", "6", "7"}, y.drain(kept))
 		source, err := y.vh.Queues.Get("source")
 		require.NoError(t, err)
-		ready, _, _ := source.Counts()
+		ready, _, _ := source.Messages.Counts()
 		assert.Zero(t, ready)
 		require.NoError(t, y.b.Close())
 	}
@@ -260,12 +260,12 @@ func TestWideLettersWaitForMemory(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		assert.Equal(t, []string{"n"}, x.drain(dlq))
-		assert.Equal(t, 1, wide.Letters.Count())
-		assert.Zero(t, narrow.Letters.Count())
+		assert.Equal(t, 1, wide.Messages.Letters.Count())
+		assert.Zero(t, narrow.Messages.Letters.Count())
 		used.Store(1)
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		assert.Zero(t, wide.Letters.Count())
+		assert.Zero(t, wide.Messages.Letters.Count())
 		first, err := x.vh.Queues.Get("t0")
 		require.NoError(t, err)
 		assert.Equal(t, []string{"w"}, x.drain(first))
@@ -279,7 +279,7 @@ func TestDelayedMessageWithoutAQueueIsParked(t *testing.T) {
 		told := x.watched()
 		q := x.queue("q", nil)
 		x.publish("", "q", "m", "", amqp.Table{"x-delay": int32(1000)})
-		_, err := x.vh.Queues.Delete(nil, q.Name(), broker.QueueDeletion{})
+		_, err := x.vh.Queues.Delete(nil, q.Name, broker.QueueDeletion{})
 		require.NoError(t, err)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
@@ -314,7 +314,7 @@ func TestCausesOfManyLettersMoveThem(t *testing.T) {
 		}
 		began := time.Now()
 		x.p.Flush(nil)
-		waiting := q.Letters.Count()
+		waiting := q.Messages.Letters.Count()
 		if waiting > 1<<16 && time.Since(began) > 90*time.Millisecond {
 			gaveUp++
 		}
@@ -323,7 +323,7 @@ func TestCausesOfManyLettersMoveThem(t *testing.T) {
 	assert.LessOrEqual(t, most, 1<<16+4000*(1+gaveUp))
 	assert.Less(t, most, 200_000)
 	x.forwarded()
-	assert.Zero(t, q.Letters.Count())
+	assert.Zero(t, q.Messages.Letters.Count())
 }
 
 func TestWhatDiesParkedIsNotParkedAgain(t *testing.T) {

@@ -83,7 +83,7 @@ type message struct {
 }
 
 func (x *testBroker) get(q *broker.Queue, noAck bool) (m message, ok bool) {
-	ok, err := q.Get(noAck, func(d *broker.Delivery) { m = copied(x.t, d) })
+	ok, err := q.Messages.Get(noAck, func(d *broker.Delivery) { m = copied(x.t, d) })
 	require.NoError(x.t, err)
 	return m, ok
 }

@@ -38,7 +38,7 @@ const (
 func markAwaited(targets []topology.Target, now deadline.Instant) {
 	for i := range targets {
 		if q := targets[i].Queue; !targets[i].Bound && q.Settings().IdleMillis != 0 {
-			q.Idle.MarkUsed(now)
+			q.Messages.Idle.MarkUsed(now)
 		}
 	}
 }
@@ -46,7 +46,7 @@ func markAwaited(targets []topology.Target, now deadline.Instant) {
 // checkIdle starts the check of a queue or exchange that may have been idle for its period, if
 // messages are delayed. False: no check is needed, or nothing is delayed.
 func (vh *VHost) checkIdle(q *Queue, x *topology.Exchange) bool {
-	if vh.delays.Load() == nil || q != nil && !q.Idle.BeginCheck() {
+	if vh.delays.Load() == nil || q != nil && !q.Messages.Idle.BeginCheck() {
 		return false
 	}
 	i := &vh.idlers

@@ -68,7 +68,7 @@ func TestDelayedMessagesKeepIdleQueues(t *testing.T) {
 		for _, name := range named {
 			require.True(t, x.exists(name), name)
 			q, _ := x.vh.Queues.Get(name)
-			ready, _, _ := q.Counts()
+			ready, _, _ := q.Messages.Counts()
 			assert.Equal(t, 1, ready, name)
 		}
 		after(idlePeriod)
@@ -143,7 +143,7 @@ func TestUseOfAnIdleQueue(t *testing.T) {
 		reject := func() {
 			x.publish("", "q", "m", "", nil)
 			m, _ := x.get(q, false)
-			q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+			q.Messages.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 		}
 		reject()
 		deferred, later := x.queue("q"+policy.DeferredSuffix, nil), x.queue(deadLetters+policy.DeferredSuffix, nil)
@@ -155,13 +155,13 @@ func TestUseOfAnIdleQueue(t *testing.T) {
 			{"binding", func() { require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: "q"})) }},
 			{"binding again", func() { require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: "q"})) }},
 			{"unbinding", func() { require.NoError(t, x.vh.Unbind(nil, broker.Binding{Source: "amq.fanout", Destination: "q"})) }},
-			{"purge", func() { q.Purge() }},
+			{"purge", func() { q.Messages.Purge() }},
 			{"policy", func() { x.govern(policy.Definition{"max-length": int64(9)}) }},
 			{"no policy", func() { x.clear("p") }},
 			{"get of a dead letter", func() { held, _ = x.get(dead, false) }},
-			{"settlement of it", func() { dead.Settle(broker.Requeue, []queue.Seq{held.seq}, nil) }},
+			{"settlement of it", func() { dead.Messages.Settle(broker.Requeue, []queue.Seq{held.seq}, nil) }},
 			{"peek at it", func() {
-				_, err := dead.Browse(broker.Browse{Count: 1})
+				_, err := dead.Messages.Browse(broker.Browse{Count: 1})
 				require.NoError(t, err)
 			}},
 			{"get of what is deferred", func() { x.get(deferred, true) }},
@@ -290,9 +290,9 @@ func TestUseOfASubscription(t *testing.T) {
 			do   func()
 		}{
 			{"get", func() { held, _ = x.get(q, false) }},
-			{"settlement", func() { q.Settle(broker.Ack, []queue.Seq{held.seq}, nil) }},
+			{"settlement", func() { q.Messages.Settle(broker.Ack, []queue.Seq{held.seq}, nil) }},
 			{"peek", func() {
-				_, err := q.Browse(broker.Browse{Count: 1})
+				_, err := q.Messages.Browse(broker.Browse{Count: 1})
 				require.NoError(t, err)
 			}},
 			{"binding", func() { x.bind("topic", "q", "a.*") }},

@@ -53,13 +53,13 @@ func TestLockIsRenewedByRequest(t *testing.T) {
 			after(900 * time.Millisecond)
 			assert.Equal(t, broker.LockAnswer{Outcome: "renewed", LockedUntil: time.Now().UnixMilli() + 1000}, x.renew(x.p, token+"\n"))
 		}
-		ready, unacked, _ := q.Counts()
+		ready, unacked, _ := q.Messages.Counts()
 		assert.Equal(t, []int{0, 1}, []int{ready, unacked}, "long past its deadline, and still its receiver's")
 		after(999 * time.Millisecond)
-		q.Settle(broker.Ack, []queue.Seq{m.seq}, nil)
+		q.Messages.Settle(broker.Ack, []queue.Seq{m.seq}, nil)
 		assert.Equal(t, lost, x.renew(x.p, token), "settled")
 		after(time.Hour)
-		ready, unacked, _ = q.Counts()
+		ready, unacked, _ = q.Messages.Counts()
 		assert.Zero(t, ready+unacked)
 	})
 }
@@ -72,7 +72,7 @@ func TestRenewedLockLapsesAtItsNewTime(t *testing.T) {
 		_, ok := x.get(q, false)
 		require.True(t, ok)
 		after(300 * time.Millisecond)
-		until, ok := q.RenewLock(token)
+		until, ok := q.Messages.RenewLock(token)
 		require.True(t, ok)
 		assert.Equal(t, time.Now().UnixMilli()+1000, until)
 		after(700 * time.Millisecond)
@@ -80,12 +80,12 @@ func TestRenewedLockLapsesAtItsNewTime(t *testing.T) {
 		after(299 * time.Millisecond)
 		assert.Empty(t, x.drain(q))
 		after(time.Millisecond)
-		_, ok = q.RenewLock(token)
+		_, ok = q.Messages.RenewLock(token)
 		assert.False(t, ok)
 		again, ok := x.get(q, false)
 		require.True(t, ok)
 		assert.Equal(t, m.seq, again.seq)
-		_, ok = q.RenewLock(token)
+		_, ok = q.Messages.RenewLock(token)
 		assert.False(t, ok, "the lock of another delivery")
 	})
 }
@@ -140,9 +140,9 @@ func TestTokenIsOfUseToItsReceiver(t *testing.T) {
 		for _, wrong := range []string{"", "no token", token + "A", string(changed), "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "!" + token[1:]} {
 			assert.Equal(t, lost, x.renew(x.p, wrong), wrong)
 		}
-		_, ok = x.queue("q3", nil).RenewLock(token)
+		_, ok = x.queue("q3", nil).Messages.RenewLock(token)
 		assert.False(t, ok, "another queue's")
-		_, ok = q.RenewLock(token)
+		_, ok = q.Messages.RenewLock(token)
 		assert.True(t, ok)
 	})
 }
@@ -196,7 +196,7 @@ func TestRenewalShortensNoLock(t *testing.T) {
 				lockedUntil := m.properties.Headers["x-locked-until"]
 				change(x)
 				after(time.Second)
-				until, ok := q.RenewLock(m.properties.Headers["x-lock-token"].(string))
+				until, ok := q.Messages.RenewLock(m.properties.Headers["x-lock-token"].(string))
 				assert.True(t, ok)
 				assert.Equal(t, lockedUntil, until)
 				after(58 * time.Second)

@@ -67,15 +67,15 @@ func TestDeadlineHeader(t *testing.T) {
 			x.publish("x", "", "m", "", headers)
 			var found time.Duration
 			for _, ref := range x.deadlines() {
-				if ref.Queue == x.called("tasks").ID() {
+				if ref.Queue == x.called("tasks").ID {
 					found = time.Until(time.UnixMilli(x.b.UnixMillis(ref.Deadline)))
 				} else if len(c.others) == 0 {
 					t.Errorf("%v expires in copies, too", c.value)
 				}
 			}
 			assert.Equal(t, c.expires, found, "%v", c.value)
-			x.called("tasks").Purge()
-			x.called("copies").Purge()
+			x.called("tasks").Messages.Purge()
+			x.called("copies").Messages.Purge()
 		}
 		x.publish("x", "", "late", "", amqp.Table{"expires": in(-time.Second).UTC().Format(isoMicros)})
 		assert.Empty(t, x.drain(x.called("tasks")), "it has expired")

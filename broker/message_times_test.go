@@ -115,7 +115,7 @@ func TestCeilingsAddUpAlongTheWay(t *testing.T) {
 		for _, ref := range x.deadlines() {
 			deadlines[ref.Queue] = ref.Deadline.Sub(now).Microseconds()
 		}
-		assert.Equal(t, map[uint64]int64{near.ID(): 1_000_000, far.ID(): 100_000}, deadlines)
+		assert.Equal(t, map[uint64]int64{near.ID: 1_000_000, far.ID: 100_000}, deadlines)
 		err := x.vh.Exchanges.Declare("c", broker.ExchangeDeclare{Kind: "fanout", Args: amqp.Table{"x-message-ttl": "soon"}})
 		assert.Equal(t, `PRECONDITION_FAILED - invalid arg 'x-message-ttl' for exchange 'c' in vhost '/': "expected integer, got longstr"`, text(err))
 		synctest.Wait()
@@ -167,7 +167,7 @@ func TestLowestCeilingOfAllWaysHolds(t *testing.T) {
 				}
 				declared[name] = true
 				if name[0] == 'q' {
-					names[x.queue(name, nil).ID()] = name
+					names[x.queue(name, nil).ID] = name
 					return
 				}
 				args := amqp.Table{}

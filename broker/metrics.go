@@ -48,7 +48,7 @@ func (b *Broker) Collect(ch chan<- prometheus.Metric) {
 	var ready, unacked, consumers int
 	all := b.registry.Queues()
 	for _, q := range all {
-		r, u, n := q.Counts()
+		r, u, n := q.Messages.Counts()
 		ready, unacked, consumers = ready+r, unacked+u, consumers+n
 	}
 	gauge("curfew_messages_ready", "Messages waiting in queues.", ready)

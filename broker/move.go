@@ -60,7 +60,7 @@ func (p *Publisher) CanMove(ref deadline.Ref, m *Publication, out []Arrival) (Mo
 	outcome := to.admit(q, it.Message.Bytes)
 	if outcome == Moved {
 		for _, t := range to.queues {
-			out = append(out, Arrival{t.Queue, it.WouldExpire(&t.Queue.Queue, t.CeilingMillis)})
+			out = append(out, Arrival{t.Queue, it.WouldExpire(&t.Queue.Messages, t.CeilingMillis)})
 		}
 	}
 	return outcome, out, nil
@@ -83,7 +83,7 @@ func (to *moveTargets) admit(q *Queue, bytes uint32) MoveOutcome {
 		if t.Queue == q {
 			return MoveBack
 		}
-		if t.Queue.AtLimit(bytes) {
+		if t.Queue.Messages.AtLimit(bytes) {
 			return MoveFull
 		}
 	}
@@ -155,7 +155,7 @@ func (p *Publisher) move(q *Queue, ref deadline.Ref, m *Publication, it *deliver
 	if err != nil {
 		return 0, err
 	}
-	held, ok := q.Hold(ref)
+	held, ok := q.Messages.Hold(ref)
 	if !ok {
 		for range 1 + n {
 			b.env.Store.Release(pos)
@@ -181,7 +181,7 @@ func (p *Publisher) move(q *Queue, ref deadline.Ref, m *Publication, it *deliver
 // journaled; see Commit.
 func (b *Broker) Remove(refs []deadline.Ref) (removed int) {
 	for _, ref := range refs {
-		if q := b.registry.ByID(ref.Queue); q != nil && q.Remove(ref) {
+		if q := b.registry.ByID(ref.Queue); q != nil && q.Messages.Remove(ref) {
 			removed++
 		}
 	}

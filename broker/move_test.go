@@ -19,7 +19,7 @@ import (
 // queued are the messages of a queue as a browse shows them.
 func queued(t testing.TB, q *broker.Queue) []broker.Browsed {
 	t.Helper()
-	found, err := q.Browse(broker.Browse{Count: 1 << 20, BodyBytes: -1})
+	found, err := q.Messages.Browse(broker.Browse{Count: 1 << 20, BodyBytes: -1})
 	require.NoError(t, err)
 	return found
 }
@@ -38,12 +38,12 @@ func TestMoveTakesFromTheMiddle(t *testing.T) {
 		}
 		tracked := x.deadlines()
 		found := queued(t, from)
-		outcome, _, err := x.p.CanMove(from.Ref(&found[1]), moving(&found[1], "to"), nil)
+		outcome, _, err := x.p.CanMove(from.Messages.Ref(&found[1]), moving(&found[1], "to"), nil)
 		require.NoError(t, err)
 		assert.Equal(t, broker.Moved, outcome)
 		assert.Len(t, queued(t, from), 3)
 
-		outcome, err = x.p.Move(from.Ref(&found[1]), moving(&found[1], "to"), false)
+		outcome, err = x.p.Move(from.Messages.Ref(&found[1]), moving(&found[1], "to"), false)
 		require.NoError(t, err)
 		assert.Equal(t, broker.Moved, outcome)
 		assert.Equal(t, []string{"a", "c"}, bodiesOf(queued(t, from)))
@@ -51,10 +51,10 @@ func TestMoveTakesFromTheMiddle(t *testing.T) {
 		assert.Equal(t, []string{"b"}, bodiesOf(arrived))
 		assert.Equal(t, x.b.Now()+500_000, arrived[0].Deadline, "its new queue's time to live counts")
 		assert.Equal(t, []deadline.Event{
-			{Kind: deadline.Enqueued, Ref: to.Ref(&arrived[0])}, {Kind: deadline.Left, Ref: tracked[1]},
+			{Kind: deadline.Enqueued, Ref: to.Messages.Ref(&arrived[0])}, {Kind: deadline.Left, Ref: tracked[1]},
 		}, x.events())
 
-		outcome, err = x.p.Move(from.Ref(&found[1]), moving(&found[1], "to"), false)
+		outcome, err = x.p.Move(from.Messages.Ref(&found[1]), moving(&found[1], "to"), false)
 		require.NoError(t, err)
 		assert.Equal(t, broker.MoveGone, outcome, "once")
 		assert.Len(t, queued(t, to), 1)
@@ -75,7 +75,7 @@ func TestWhatIsMovedIsNoCommand(t *testing.T) {
 		old := moving(&m, "to")
 		p := amqp.Properties{UserID: "guest", Headers: amqp.Table{"x-replace": "id"}}
 		old.Properties = p.Append(nil)
-		outcome, err := x.p.Move(from.Ref(&m), old, false)
+		outcome, err := x.p.Move(from.Messages.Ref(&m), old, false)
 		require.NoError(t, err)
 		assert.Equal(t, broker.Moved, outcome)
 		after(time.Millisecond)
@@ -103,17 +103,17 @@ func TestMoveLeavesWhatCannotGo(t *testing.T) {
 	} {
 		to := moving(&m, c.key)
 		to.Exchange = []byte(c.exchange)
-		outcome, err := x.p.Move(from.Ref(&m), to, false)
+		outcome, err := x.p.Move(from.Messages.Ref(&m), to, false)
 		require.NoError(t, err)
 		assert.Equal(t, c.want, outcome, "%+v", c)
-		outcome, _, err = x.p.CanMove(from.Ref(&m), to, nil)
+		outcome, _, err = x.p.CanMove(from.Messages.Ref(&m), to, nil)
 		require.NoError(t, err)
 		assert.Equal(t, c.want, outcome, "%+v", c)
 	}
 	bad := moving(&m, "full")
 	p := amqp.Properties{Expiration: "soon"}
 	bad.Properties = p.Append(nil)
-	_, err := x.p.Move(from.Ref(&m), bad, false)
+	_, err := x.p.Move(from.Messages.Ref(&m), bad, false)
 	assert.EqualValues(t, amqp.PreconditionFailed, code(err))
 	for _, q := range []*broker.Queue{from, full, drops} {
 		found := queued(t, q)
@@ -121,14 +121,14 @@ func TestMoveLeavesWhatCannotGo(t *testing.T) {
 		assert.Equal(t, queue.Ready, found[0].State)
 	}
 	held, _ := x.get(from, false)
-	outcome, err := x.p.Move(from.Ref(&m), moving(&m, "drops"), false)
+	outcome, err := x.p.Move(from.Messages.Ref(&m), moving(&m, "drops"), false)
 	require.NoError(t, err)
 	assert.NotEqual(t, broker.Moved, outcome)
 	x.drain(drops)
-	outcome, err = x.p.Move(from.Ref(&m), moving(&m, "drops"), false)
+	outcome, err = x.p.Move(from.Messages.Ref(&m), moving(&m, "drops"), false)
 	require.NoError(t, err)
 	assert.Equal(t, broker.MoveGone, outcome, "a consumer has it")
-	from.Settle(broker.Ack, []queue.Seq{held.seq}, nil)
+	from.Messages.Settle(broker.Ack, []queue.Seq{held.seq}, nil)
 }
 
 func TestMoveAsksForRights(t *testing.T) {
@@ -137,7 +137,7 @@ func TestMoveAsksForRights(t *testing.T) {
 	x.queue("to", nil)
 	x.publish("", "from", "m", "", nil)
 	m := queued(t, from)[0]
-	_, err := x.vh.NewPublisher("nobody").Move(from.Ref(&m), moving(&m, "to"), false)
+	_, err := x.vh.NewPublisher("nobody").Move(from.Messages.Ref(&m), moving(&m, "to"), false)
 	assert.EqualValues(t, amqp.AccessRefused, code(err))
 	assert.Len(t, queued(t, from), 1)
 }
@@ -152,7 +152,7 @@ func TestMovedOutlivesARestartOnce(t *testing.T) {
 	}
 	for i, m := range queued(t, from) {
 		if i%2 == 1 {
-			outcome, err := x.p.Move(from.Ref(&m), moving(&m, "to"), false)
+			outcome, err := x.p.Move(from.Messages.Ref(&m), moving(&m, "to"), false)
 			require.NoError(t, err)
 			require.Equal(t, broker.Moved, outcome)
 		}
@@ -184,7 +184,7 @@ func TestMoveAmongOthers(t *testing.T) {
 			defer func() { done <- struct{}{} }()
 			p := x.vh.OwnPublisher()
 			for i := range found {
-				if outcome, err := p.Move(from.Ref(&found[i]), moving(&found[i], "to"), false); err == nil && outcome == broker.Moved {
+				if outcome, err := p.Move(from.Messages.Ref(&found[i]), moving(&found[i], "to"), false); err == nil && outcome == broker.Moved {
 					moved[w]++
 				}
 			}
@@ -217,11 +217,11 @@ func TestRemove(t *testing.T) {
 		x.publish("", "q", body, "", nil)
 	}
 	found := queued(t, q)
-	refs := []deadline.Ref{q.Ref(&found[1]), q.Ref(&found[2]), q.Ref(&found[1]), {Queue: 4711, Seq: 1}}
+	refs := []deadline.Ref{q.Messages.Ref(&found[1]), q.Messages.Ref(&found[2]), q.Messages.Ref(&found[1]), {Queue: 4711, Seq: 1}}
 	assert.Equal(t, 2, x.b.Remove(refs))
 	assert.Equal(t, []string{"a"}, x.drain(q))
 	assert.Empty(t, x.drain(dlq), "a purge dead-letters nothing")
-	assert.Equal(t, []queue.Seq{found[2].Seq}, q.Tails(), "also of those that are gone")
+	assert.Equal(t, []queue.Seq{found[2].Seq}, q.Messages.Tails(), "also of those that are gone")
 }
 
 func TestBrowseStopsAtBytes(t *testing.T) {
@@ -233,7 +233,7 @@ func TestBrowseStopsAtBytes(t *testing.T) {
 	var last queue.Seq
 	var pages []int
 	for {
-		found, err := q.Browse(broker.Browse{After: last, Count: 10, BodyBytes: -1, Bytes: 40})
+		found, err := q.Messages.Browse(broker.Browse{After: last, Count: 10, BodyBytes: -1, Bytes: 40})
 		require.NoError(t, err)
 		if len(found) == 0 {
 			break

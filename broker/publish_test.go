@@ -101,7 +101,7 @@ func TestCostlyPublishesAreRefusedOutsideOfTurns(t *testing.T) {
 	p.Flush(nil)
 	r.EndTurn()
 	assert.Equal(t, broker.ErrCostly, add())
-	ready, _, _ := x.called("q1000").Counts()
+	ready, _, _ := x.called("q1000").Messages.Counts()
 	assert.Equal(t, 1, ready)
 	p.TakesTurns = false
 	assert.NoError(t, add())

@@ -211,7 +211,7 @@ func (r *recovery) restoreMessages(found *store.RecoveredQueue) {
 	if d := r.b.delays.find(found.Queue); d != nil {
 		d.Restore(found)
 	} else if q != nil {
-		q.Restore(found, q.Recovered(), 0)
+		q.Messages.Restore(found, q.Recovered(), 0)
 	} else {
 		for _, e := range found.Entries {
 			r.b.env.Store.Settled([]store.Settle{{Queue: found.Queue, Seq: e.Seq, Pos: e.Pos, Durable: true}})
@@ -227,7 +227,7 @@ func (r *recovery) keepNumbers(found *store.RecoveredQueue) {
 	if q == nil {
 		return
 	}
-	name, deferred := strings.CutSuffix(q.Name(), policy.DeferredSuffix)
+	name, deferred := strings.CutSuffix(q.Name, policy.DeferredSuffix)
 	of, err := q.VHost().Queues.Get(name)
 	if !deferred || err != nil {
 		return
@@ -240,7 +240,7 @@ func (r *recovery) keepNumbers(found *store.RecoveredQueue) {
 		last[seq.Priority()] = max(last[seq.Priority()], seq)
 	}
 	for _, seq := range last {
-		of.Restore(&store.RecoveredQueue{}, false, seq)
+		of.Messages.Restore(&store.RecoveredQueue{}, false, seq)
 	}
 }
 
@@ -294,7 +294,7 @@ func (b *Broker) relocate(id, seq uint64, old, moved store.Pos) (store.Terms, bo
 		return store.Terms{}, false
 	}
 	if q := b.registry.ByID(id); q != nil {
-		return q.Relocate(queue.Seq(seq), old, moved)
+		return q.Messages.Relocate(queue.Seq(seq), old, moved)
 	}
 	if d := b.delays.find(id); d != nil {
 		return d.Relocate(queue.Seq(seq), old, moved)

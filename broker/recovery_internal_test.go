@@ -54,7 +54,7 @@ func TestClockIsKeptInTheDataDirectory(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, deadline, headDeadline(t, q))
 	assert.Equal(t, deadline.UnixMilli()-3_600_000, b.UnixMillis(deadline), "shown as what the wall clock will say")
-	q.Purge()
+	q.Messages.Purge()
 	require.NoError(t, b.Close())
 
 	b, err = New(o)
@@ -75,7 +75,7 @@ func number(t *testing.T, v any) int64 {
 
 // headDeadline is the deadline of the first message.
 func headDeadline(t *testing.T, q *Queue) deadline.Instant {
-	found, err := q.Browse(Browse{Count: 1})
+	found, err := q.Messages.Browse(Browse{Count: 1})
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	return found[0].Deadline

@@ -70,12 +70,12 @@ func TestDurableThingsOutliveARestart(t *testing.T) {
 	x.publishPersistent("", "transient", "gone with its queue", "")
 	before := x.deadlines()
 	acked, _ := x.get(q, false)
-	q.Settle(broker.Ack, []queue.Seq{acked.seq}, nil)
+	q.Messages.Settle(broker.Ack, []queue.Seq{acked.seq}, nil)
 	x.get(q, false) // held
 	kept, _ := x.get(q, false)
 	rejected, _ := x.get(q, false)
-	q.Settle(broker.Requeue, []queue.Seq{kept.seq}, nil)
-	q.Settle(broker.Reject, []queue.Seq{rejected.seq}, nil)
+	q.Messages.Settle(broker.Requeue, []queue.Seq{kept.seq}, nil)
+	q.Messages.Settle(broker.Reject, []queue.Seq{rejected.seq}, nil)
 	x.commit()
 
 	x = restarted(t, o, x.b)
@@ -89,7 +89,7 @@ func TestDurableThingsOutliveARestart(t *testing.T) {
 	require.True(t, ok)
 	assert.Equal(t, "held", m.body)
 	assert.True(t, m.redelivery)
-	q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+	q.Messages.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 	dlq, err := x.vh.Queues.Get("dlq")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"rejected", "held"}, x.drain(dlq), "the binding came back, the dead letter was not lost")
@@ -110,7 +110,7 @@ func TestDeadLetterKeepsItsHistoryOverARestart(t *testing.T) {
 	for range 2 {
 		m, ok := x.get(q, false)
 		require.True(t, ok)
-		q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+		q.Messages.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 		x.commit()
 		x = restarted(t, o, x.b)
 		var err error
@@ -198,7 +198,7 @@ func TestHeldWhenTheLastRunEnded(t *testing.T) {
 		}
 		q := x.durable(name, args)
 		x.publishPersistent("", name, "held", "1000")
-		held, err := q.Get(false, func(*broker.Delivery) {})
+		held, err := q.Messages.Get(false, func(*broker.Delivery) {})
 		require.NoError(t, err)
 		require.True(t, held)
 		x.publishPersistent("", name, "ready", "1000")

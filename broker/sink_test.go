@@ -27,7 +27,7 @@ func newSink(t testing.TB, q *broker.Queue, noAck bool) *sink {
 func newLimitedSink(t testing.TB, q *broker.Queue, noAck bool, credit int) *sink {
 	s := &sink{t: t, credit: credit}
 	s.c = &broker.Consumer{Tag: "c", NoAck: noAck, Sink: s}
-	require.NoError(t, q.Consume(s.c))
+	require.NoError(t, q.Messages.Consume(s.c))
 	s.c.Wake()
 	return s
 }

@@ -264,13 +264,13 @@ func TestDeadLettersWaitForTheQueueToParkThem(t *testing.T) {
 		x.b.Deadlines().Expire(x.deadlines(), deadline.Eager, true, nil)
 		after(time.Millisecond)
 		x.commit()
-		assert.Equal(t, 3, q.Retained.Count())
+		assert.Equal(t, 3, q.Messages.Retained.Count())
 		_, err := x.vh.Queues.Get(policy.UndeliverableQueue)
 		assert.Error(t, err)
 		dead := dying(t, o.Store.Dir)
 		free()
 		time.Sleep(5 * time.Second)
-		assert.Zero(t, q.Retained.Count())
+		assert.Zero(t, q.Messages.Retained.Count())
 		assert.Equal(t, "0 3", x.depths("q", policy.UndeliverableQueue))
 
 		y := openTestBroker(t, broker.Options{Store: store.Options{Dir: dead}})
@@ -310,7 +310,7 @@ func TestMessagesWithoutADefinition(t *testing.T) {
 
 	names := []string{}
 	for _, q := range lost {
-		names = append(names, fmt.Sprint(broker.RecoveredPrefix, q.ID()))
+		names = append(names, fmt.Sprint(broker.RecoveredPrefix, q.ID))
 	}
 	for range 2 {
 		x = openTestBroker(t, o)
@@ -348,7 +348,7 @@ func TestMessagesOfADeletedQueueStayGone(t *testing.T) {
 	q := x.durable("q", nil)
 	x.persistent("q", "gone")
 	require.NoError(t, x.b.Close())
-	note := fmt.Sprintf("deleted \"%d\"", q.ID())
+	note := fmt.Sprintf("deleted \"%d\"", q.ID)
 	edit(t, o.Store.Dir, store.Definition{Key: `queue "/" "q"`}, store.Definition{Key: note, Value: []byte("true")})
 	x = openTestBroker(t, o)
 	require.Zero(t, x.b.Adopted())

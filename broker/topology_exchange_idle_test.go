@@ -61,11 +61,11 @@ func TestUseOfAnIdleExchange(t *testing.T) {
 			{"declare", func() { x.exchange("x", "topic", idle) }},
 			{"passive declare", func() { require.NoError(t, x.vh.Exchanges.Check("x")) }},
 			{"get from a queue", func() { held, _ = x.get(q, false) }},
-			{"settlement", func() { q.Settle(broker.Reject, []queue.Seq{held.seq}, nil) }},
+			{"settlement", func() { q.Messages.Settle(broker.Reject, []queue.Seq{held.seq}, nil) }},
 			{"get from its dead letters", func() { x.get(dead, true) }},
 			{"get that finds none", func() { x.get(q, true) }},
 			{"peek", func() {
-				_, err := q.Browse(broker.Browse{Count: 1})
+				_, err := q.Messages.Browse(broker.Browse{Count: 1})
 				require.NoError(t, err)
 			}},
 			{"binding to it", func() { x.bindExchange("between", "x") }},
@@ -74,7 +74,7 @@ func TestUseOfAnIdleExchange(t *testing.T) {
 			{"dead letter", func() {
 				x.publish("", "dying", "m", "", nil)
 				m, _ := x.get(dying, false)
-				dying.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+				dying.Messages.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 			}},
 			{"unbinding", func() {
 				require.NoError(t, x.vh.Unbind(nil, broker.Binding{Source: "x", Destination: "q", RoutingKey: "a"}))

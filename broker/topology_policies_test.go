@@ -30,7 +30,7 @@ func (x *testBroker) govern(d policy.Definition) {
 }
 
 func (x *testBroker) ready(q *broker.Queue) int {
-	ready, _, _ := q.Counts()
+	ready, _, _ := q.Messages.Counts()
 	return ready
 }
 
@@ -149,7 +149,7 @@ func TestQuorumDeliveryLimitOfAPolicy(t *testing.T) {
 					break
 				}
 				got++
-				q.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
+				q.Messages.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
 			}
 			if c.want == 0 {
 				require.Equal(t, 50, got)

@@ -27,10 +27,10 @@ func TestDeadLetterQueueOfAQueue(t *testing.T) {
 		x.publish("", "q", "expired", "", nil)
 		x.publish("", "q", "rejected", "", nil)
 		m, _ := x.get(q, false)
-		q.Settle(broker.Ack, []queue.Seq{m.seq}, nil)
+		q.Messages.Settle(broker.Ack, []queue.Seq{m.seq}, nil)
 		x.publish("", "q", "expired", "", nil)
 		m, _ = x.get(q, false)
-		q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+		q.Messages.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 		after(time.Second)
 		_, ok := x.get(q, true) // the monitor is not there
 		require.False(t, ok)
@@ -47,7 +47,7 @@ func TestDeadLetterQueueOfAQueue(t *testing.T) {
 		assert.Equal(t, "TTLExpiredException", m.properties.Headers["DeadLetterReason"])
 		assert.Equal(t, "The message expired and was dead lettered.", m.properties.Headers["DeadLetterErrorDescription"])
 
-		dead.Settle(broker.Reject, []queue.Seq{q2.seq}, nil)
+		dead.Messages.Settle(broker.Reject, []queue.Seq{q2.seq}, nil)
 		x.toolPublish(deadLetters, "sent", "50", amqp.Table{"x-expires-at": time.Now().UnixMilli() + 50})
 		assert.Empty(t, x.deadlines())
 		after(time.Hour)
@@ -150,7 +150,7 @@ func TestDeadLetterQueueIsPassedOverForAnExchange(t *testing.T) {
 	q := x.queue("q", amqp.Table{"x-dead-letter-queue": true, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "other"})
 	x.publish("", "q", "m", "", nil)
 	m, _ := x.get(q, false)
-	q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+	q.Messages.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 	assert.Equal(t, []string{"m"}, x.drain(other))
 }
 
@@ -161,7 +161,7 @@ func TestDeliveriesRunOutInServiceBusWords(t *testing.T) {
 	for range 3 {
 		m, ok := x.get(q, false)
 		require.True(t, ok)
-		q.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
+		q.Messages.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
 	}
 	dead, err := x.vh.Queues.Get(deadLetters)
 	require.NoError(t, err)
@@ -207,7 +207,7 @@ func TestDeadLetterQueueOutlivesARestart(t *testing.T) {
 	q := x.durable("q", amqp.Table{"x-dead-letter-queue": true})
 	x.publishPersistent("", "q", "m", "")
 	m, _ := x.get(q, false)
-	q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+	q.Messages.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 	x.commit()
 	x = restarted(t, o, x.b)
 	dead, err := x.vh.Queues.Get(deadLetters)
@@ -236,7 +236,7 @@ func TestAutoDeleteOnIdle(t *testing.T) {
 			"receive": func() { x.get(q, true) },
 			"update":  func() { x.queue("q", args) },
 			"peek": func() {
-				_, err := q.Browse(broker.Browse{Count: 1})
+				_, err := q.Messages.Browse(broker.Browse{Count: 1})
 				require.NoError(t, err)
 			},
 		} {
@@ -309,10 +309,10 @@ func TestDeadLetterQueueOfAPolicy(t *testing.T) {
 	x.govern(policy.Definition{"dead-letter-queue": true})
 	reject := func(q *broker.Queue, body string) {
 		t.Helper()
-		x.publish("", q.Name(), body, "", nil)
+		x.publish("", q.Name, body, "", nil)
 		m, ok := x.get(q, false)
 		require.True(t, ok)
-		q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+		q.Messages.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 	}
 	dead, err := x.vh.Queues.Get(deadLetters)
 	require.NoError(t, err)
@@ -367,7 +367,7 @@ func TestDeadLetterQueueOfAPolicyOutlivesARestart(t *testing.T) {
 	x.govern(policy.Definition{"dead-letter-queue": true})
 	x.publishPersistent("", "q", "m", "")
 	m, _ := x.get(q, false)
-	q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+	q.Messages.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 	x.commit()
 	x = restarted(t, o, x.b)
 	dead, err := x.vh.Queues.Get(deadLetters)

@@ -32,8 +32,8 @@ func (p *Publisher) Reroute() map[int]Publication {
 	}
 	lost := map[int]Publication{}
 	for number, pos := range p.batch.Resolve(func(q *delivery.Queue) *delivery.Queue {
-		if now, err := p.vh.Queues.Get(q.Name()); err == nil {
-			return &now.Queue
+		if now, err := p.vh.Queues.Get(q.Name); err == nil {
+			return &now.Messages
 		}
 		return nil
 	}) {
@@ -72,7 +72,7 @@ func (p *Publisher) Transact(settlings []Settling, refused []int) []int {
 	s.AllOrNone = false
 	for i := range settlings {
 		x := &settlings[i]
-		x.Queue.SettleWith(s, x.How, x.Seqs, x.Consumer)
+		x.Queue.Messages.SettleWith(s, x.How, x.Seqs, x.Consumer)
 	}
 	s.Whole = false
 	s.Env.Store.Transacted(s.Entered, s.Settled)

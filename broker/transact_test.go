@@ -40,7 +40,7 @@ func TestTransactionIsFoundWholeOrNotAtAll(t *testing.T) {
 		require.NoError(t, err)
 		acks := broker.Settling{Queue: q, How: broker.Ack}
 		for range old {
-			_, err := q.Get(false, func(d *broker.Delivery) { acks.Seqs = append(acks.Seqs, d.Seq) })
+			_, err := q.Messages.Get(false, func(d *broker.Delivery) { acks.Seqs = append(acks.Seqs, d.Seq) })
 			require.NoError(t, err)
 		}
 		settlings = append(settlings, acks)

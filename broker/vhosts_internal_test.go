@@ -100,7 +100,7 @@ func TestEndedVHostStaysAway(t *testing.T) {
 			assert.Zero(t, messagesIn(b), "crash %d", i)
 			for _, vh := range b.VHosts() {
 				for _, q := range vh.Queues.List() {
-					assert.False(t, strings.HasPrefix(q.Name(), RecoveredPrefix), "crash %d: %s", i, q.Name())
+					assert.False(t, strings.HasPrefix(q.Name, RecoveredPrefix), "crash %d: %s", i, q.Name)
 				}
 			}
 			vh, _, err := b.PutVHost("", "v", VHostMetadata{})

@@ -560,7 +560,7 @@ func (p *pageBench) empty(queue string) {
 
 func (p *pageBench) counts(queue string, ready int) {
 	p.t.Helper()
-	got, _, _ := p.find(queue).Counts()
+	got, _, _ := p.find(queue).Messages.Counts()
 	p.same("messages in "+queue, fmt.Sprint(got), fmt.Sprint(ready))
 }
 
@@ -587,7 +587,7 @@ func (p *pageBench) there(want bool) {
 
 func (p *pageBench) peek(queue string) []broker.Browsed {
 	p.t.Helper()
-	found, err := p.find(queue).Browse(broker.Browse{Count: 1000, BodyBytes: 1000})
+	found, err := p.find(queue).Messages.Browse(broker.Browse{Count: 1000, BodyBytes: 1000})
 	check(p.t, err)
 	return found
 }

@@ -66,19 +66,19 @@ func (x *testBroker) publish(queue string, ttl time.Duration) {
 }
 
 func (x *testBroker) get(q *broker.Queue, noAck bool) (d broker.Delivery) {
-	ok, err := q.Get(noAck, func(got *broker.Delivery) { d = *got })
+	ok, err := q.Messages.Get(noAck, func(got *broker.Delivery) { d = *got })
 	require.NoError(x.t, err)
 	require.True(x.t, ok)
 	return d
 }
 
 func ready(q *broker.Queue) int {
-	n, _, _ := q.Counts()
+	n, _, _ := q.Messages.Counts()
 	return n
 }
 
 func unacked(q *broker.Queue) int {
-	_, n, _ := q.Counts()
+	_, n, _ := q.Messages.Counts()
 	return n
 }
 
@@ -122,7 +122,7 @@ func TestSettledAndHeld(t *testing.T) {
 		held := x.get(q, false)
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, 1, unacked(q))
-		q.Settle(broker.Requeue, []queue.Seq{held.Seq}, nil)
+		q.Messages.Settle(broker.Requeue, []queue.Seq{held.Seq}, nil)
 		time.Sleep(time.Second)
 		require.Zero(t, ready(q))
 		require.Zero(t, x.monitor.Health().Pending)

@@ -120,7 +120,7 @@ func (a *agreement) everyWay() {
 	a.publish("dying", "lazy, dead-lettered", 10*time.Millisecond)
 	time.Sleep(1234 * time.Millisecond)
 	for _, q := range []*broker.Queue{plain, dying} {
-		found, err := q.Get(true, func(*broker.Delivery) {})
+		found, err := q.Messages.Get(true, func(*broker.Delivery) {})
 		require.NoError(t, err)
 		require.False(t, found)
 	}
@@ -134,9 +134,9 @@ func (a *agreement) everyWay() {
 	a.publish("plain", "requeued", 500*time.Millisecond)
 	back := a.get(plain, false) // "index, plain", which comes back in time
 	requeued := a.get(plain, false)
-	plain.Settle(broker.Requeue, []queue.Seq{back.Seq}, nil)
+	plain.Messages.Settle(broker.Requeue, []queue.Seq{back.Seq}, nil)
 	time.Sleep(900*time.Millisecond + 321*time.Microsecond)
-	plain.Settle(broker.Requeue, []queue.Seq{requeued.Seq}, nil)
+	plain.Messages.Settle(broker.Requeue, []queue.Seq{requeued.Seq}, nil)
 	a.publish("dying", "manual", time.Hour)
 	var refs []deadline.Ref
 	require.NoError(t, a.broker.Deadlines().Snapshot(t.Context(), func(page []deadline.Ref) error {
@@ -152,7 +152,7 @@ func (a *agreement) everyWay() {
 func (a *agreement) receipts(q *broker.Queue) map[string]fate {
 	all := map[string]fate{}
 	for {
-		found, err := q.Get(true, func(d *broker.Delivery) {
+		found, err := q.Messages.Get(true, func(d *broker.Delivery) {
 			var r struct {
 				MessageID  string `json:"message_id"`
 				Queue      string `json:"queue"`

@@ -25,7 +25,7 @@ func (x *testBroker) poll(q *broker.Queue, every time.Duration) (stop func()) {
 		for {
 			select {
 			case <-ticks.C:
-				q.Get(true, func(*broker.Delivery) {})
+				q.Messages.Get(true, func(*broker.Delivery) {})
 			case <-done:
 				return
 			}

@@ -66,12 +66,12 @@ func TestQueues(t *testing.T) {
 func TestQueuesUsesNone(t *testing.T) {
 	d := newDesk(t)
 	d.publish("", "q", "m", amqp.Properties{})
-	used := d.q.Idle.LastUse(d.b.Now())
+	used := d.q.Messages.Idle.LastUse(d.b.Now())
 	for d.b.Now() == used {
 		runtime.Gosched()
 	}
 	deadletters.Queues(d.vh, nil)
-	assert.Equal(t, used, d.q.Idle.LastUse(d.b.Now()))
+	assert.Equal(t, used, d.q.Messages.Idle.LastUse(d.b.Now()))
 }
 
 // TestQueuesAmongManyBindings: what others have bound to other exchanges costs the list nothing.

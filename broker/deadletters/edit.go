@@ -39,7 +39,7 @@ var ErrDraft = errors.New("the draft cannot be sent")
 // with the time to live that it was first published with. A message that never died goes where
 // it went before. False: the message is gone, or a consumer holds it.
 func DraftOf(b *broker.Broker, q *broker.Queue, seq queue.Seq) (d Draft, ok bool, err error) {
-	x, ok := q.BrowseOne(seq, -1)
+	x, ok := q.Messages.BrowseOne(seq, -1)
 	if !ok || x.State != queue.Ready {
 		return d, false, nil
 	}
@@ -56,7 +56,7 @@ func DraftOf(b *broker.Broker, q *broker.Queue, seq queue.Seq) (d Draft, ok bool
 	}
 	delete(p.Headers, replayHeader) // it is not part of a replay
 	p.Headers = plainNumbers(p.Headers)
-	d = Draft{QueueID: q.ID(), Exchange: string(m.Exchange), RoutingKey: string(m.RoutingKey), Body: m.Body}
+	d = Draft{QueueID: q.ID, Exchange: string(m.Exchange), RoutingKey: string(m.RoutingKey), Body: m.Body}
 	if plain, ok := plainText(p.ContentEncoding, m.Body); ok {
 		d.Body, d.Unpacked = plain, true
 	}
@@ -102,7 +102,7 @@ func ReviewOf(b *broker.Broker, p *broker.Publisher, q *broker.Queue, seq queue.
 	if json.Valid(old.Body) || strings.Contains(strings.ToLower(properties.ContentType), "json") && (d.Unpacked || !IsPacked(properties.ContentEncoding)) {
 		r.NotJSON = notJSON(d.Body)
 	}
-	outcome, to, err := p.CanMove(q.Ref(&x), m, nil)
+	outcome, to, err := p.CanMove(q.Messages.Ref(&x), m, nil)
 	if err != nil {
 		return r, true, err
 	}
@@ -204,7 +204,7 @@ func Resend(b *broker.Broker, p *broker.Publisher, q *broker.Queue, seq queue.Se
 	if !ok {
 		return SkippedGone, nil
 	}
-	outcome, err := p.Move(q.Ref(&x), m, false)
+	outcome, err := p.Move(q.Messages.Ref(&x), m, false)
 	return skipReasons[outcome], err
 }
 
@@ -214,7 +214,7 @@ func (d *Draft) look(q *broker.Queue, seq queue.Seq) (broker.Browsed, bool) {
 	if d.Unpacked {
 		bodyBytes = -1
 	}
-	return q.BrowseOne(seq, bodyBytes)
+	return q.Messages.BrowseOne(seq, bodyBytes)
 }
 
 // publication returns the message that the draft of x becomes.

@@ -94,7 +94,7 @@ func TestDraftOfWhatNeverDied(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, deadletters.SkippedBack, left)
 
-	found, err := d.dlq.Get(false, func(*broker.Delivery) {})
+	found, err := d.dlq.Messages.Get(false, func(*broker.Delivery) {})
 	require.NoError(t, err)
 	require.True(t, found)
 	_, ok, err = deadletters.DraftOf(d.b, d.dlq, seq)

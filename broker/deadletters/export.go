@@ -138,7 +138,7 @@ func Export(ctx context.Context, q *broker.Queue, f Filter, upTo Position, begin
 			encoder.SetEscapeHTML(false)
 		}
 		failed = encoder.Encode(line{
-			VHost: q.VHost().Name(), Queue: q.Name(), Seq: l.Seq, Exchange: shortText(l.Exchange), RoutingKey: shortText(l.RoutingKey),
+			VHost: q.VHost().Name(), Queue: q.Name, Seq: l.Seq, Exchange: shortText(l.Exchange), RoutingKey: shortText(l.RoutingKey),
 			Properties: propertyMap{l.Properties}, Payload: l.Body,
 		})
 		return failed == nil

@@ -221,7 +221,7 @@ func FuzzFilter(f *testing.F) {
 	d := newDesk(f)
 	f.Fuzz(func(t *testing.T, filter string, body []byte, header string) {
 		d.t = t
-		d.dlq.Purge()
+		d.dlq.Messages.Purge()
 		d.publish("", "dlq", string(body), amqp.Properties{Headers: amqp.Table{"tenant": header}})
 		_, _, err := deadletters.Search(t.Context(), d.dlq, deadletters.Filter(filter), deadletters.Look{Count: 1})
 		if wrong := (*deadletters.FilterError)(nil); err != nil {
@@ -295,7 +295,7 @@ func TestSelectedAreOfOneQueue(t *testing.T) {
 	d.dead(5)
 	seqs := []queue.Seq{d.queued(d.dlq)[3].Seq, d.queued(d.dlq)[1].Seq, d.queued(d.dlq)[1].Seq, 99}
 	f := deadletters.Numbered(seqs...)
-	at := deadletters.Position{QueueID: d.dlq.ID(), Last: d.dlq.Tails()}
+	at := deadletters.Position{QueueID: d.dlq.ID, Last: d.dlq.Messages.Tails()}
 	found, _, err := deadletters.Search(t.Context(), d.dlq, f, deadletters.Look{Count: 10, BodyBytes: -1, Position: at})
 	require.NoError(t, err)
 	require.Len(t, found, 2)

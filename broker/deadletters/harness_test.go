@@ -65,7 +65,7 @@ func (d *desk) publish(exchange, key, body string, p amqp.Properties) {
 func (d *desk) expire(q *broker.Queue) {
 	d.t.Helper()
 	for _, x := range d.queued(q) {
-		require.Equal(d.t, deadline.Expired, d.b.FireNow(q.Ref(&x), false))
+		require.Equal(d.t, deadline.Expired, d.b.FireNow(q.Messages.Ref(&x), false))
 	}
 }
 
@@ -73,15 +73,15 @@ func (d *desk) expire(q *broker.Queue) {
 func (d *desk) reject(q *broker.Queue) {
 	d.t.Helper()
 	var seq queue.Seq
-	ok, err := q.Get(false, func(x *broker.Delivery) { seq = x.Seq })
+	ok, err := q.Messages.Get(false, func(x *broker.Delivery) { seq = x.Seq })
 	require.NoError(d.t, err)
 	require.True(d.t, ok)
-	q.Settle(broker.Reject, []queue.Seq{seq}, nil)
+	q.Messages.Settle(broker.Reject, []queue.Seq{seq}, nil)
 }
 
 func (d *desk) queued(q *broker.Queue) []broker.Browsed {
 	d.t.Helper()
-	found, err := q.Browse(broker.Browse{Count: 1 << 20, BodyBytes: -1})
+	found, err := q.Messages.Browse(broker.Browse{Count: 1 << 20, BodyBytes: -1})
 	require.NoError(d.t, err)
 	return found
 }

@@ -20,7 +20,7 @@ type Position struct {
 
 // PositionOf returns the present position in a queue.
 func PositionOf(q *broker.Queue, now time.Time) Position {
-	return Position{q.ID(), q.Tails(), now.UnixMilli()}
+	return Position{q.ID, q.Messages.Tails(), now.UnixMilli()}
 }
 
 // on compiles a filter for the messages of q that the position includes; the zero Position becomes the present one,
@@ -30,7 +30,7 @@ func (p *Position) on(q *broker.Queue, f Filter) (*matcher, error) {
 	if p.IsZero() {
 		*p = PositionOf(q, time.Now())
 	}
-	if p.QueueID != q.ID() {
+	if p.QueueID != q.ID {
 		return nil, ErrRedeclared
 	}
 	return f.compile(time.UnixMilli(p.Millis))

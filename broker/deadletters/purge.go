@@ -49,7 +49,7 @@ func Purge(ctx context.Context, b *broker.Broker, q *broker.Queue, f Filter, c C
 		return 0, &Unconfirmed{matched, c.Position}
 	}
 	err = walk(ctx, q, all, m, func(l *Letter) bool {
-		deleted += b.Remove([]deadline.Ref{{Deadline: l.Deadline, Queue: q.ID(), Seq: uint64(l.Seq)}})
+		deleted += b.Remove([]deadline.Ref{{Deadline: l.Deadline, Queue: q.ID, Seq: uint64(l.Seq)}})
 		return deleted < c.Messages
 	}, func(queue.Seq, int) {
 		progress(deleted)

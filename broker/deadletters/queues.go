@@ -72,15 +72,15 @@ func Queues(vh *broker.VHost, purpose func(*broker.Queue) deadline.Purpose) []Qu
 	for _, q := range all {
 		for _, to := range targets[q] {
 			if len(from[to]) < maxFrom {
-				from[to] = append(from[to], q.Name())
+				from[to] = append(from[to], q.Name)
 			}
 		}
 	}
 	found := []Queue{}
 	for _, q := range all {
 		feeders, target := from[q]
-		parked := q.Name() == policy.UndeliverableQueue
-		meant := parked || policy.IsSubqueue(q.Name()) || q.Settings().Purpose == deadline.DeadLetters
+		parked := q.Name == policy.UndeliverableQueue
+		meant := parked || policy.IsSubqueue(q.Name) || q.Settings().Purpose == deadline.DeadLetters
 		if !target && !meant && !hasLetters(q) {
 			continue
 		}
@@ -107,11 +107,11 @@ func hasLetters(q *broker.Queue) bool {
 // lettersAtEnds are the dead letters at the queue's head and tail.
 func lettersAtEnds(q *broker.Queue) iter.Seq[Letter] {
 	return func(yield func(Letter) bool) {
-		if ready, _, _ := q.Counts(); ready == 0 {
+		if ready, _, _ := q.Messages.Counts(); ready == 0 {
 			return
 		}
 		for _, tail := range []bool{false, true} {
-			page, _ := q.Browse(broker.Browse{FromTail: tail, Count: sampled, State: queue.Ready, Unnoticed: true}) // a deleted queue has none
+			page, _ := q.Messages.Browse(broker.Browse{FromTail: tail, Count: sampled, State: queue.Ready, Unnoticed: true}) // a deleted queue has none
 			for i := range page {
 				if !bytes.Contains(page[i].Message.Properties, deathHeader) { // most have none, and reading them all takes long
 					continue

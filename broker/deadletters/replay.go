@@ -116,7 +116,7 @@ func NewJob(b *broker.Broker, o Request) (*Job, error) {
 	if _, err := o.Position.on(q, o.Filter); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
 	}
-	ready, _, _ := q.Counts()
+	ready, _, _ := q.Messages.Counts()
 	return OldJob(b, Replay{ID: NewRunID(), Request: o, State: Running, Started: time.Now().UTC(), Total: ready}), nil
 }
 
@@ -276,7 +276,7 @@ func (r *replayer) one(ctx context.Context, l *Letter) error {
 }
 
 func (r *replayer) send(ctx context.Context, l *Letter, m *broker.Publication) (SkipReason, error) {
-	ref := deadline.Ref{Deadline: l.Deadline, Queue: r.q.ID(), Seq: uint64(l.Seq)}
+	ref := deadline.Ref{Deadline: l.Deadline, Queue: r.q.ID, Seq: uint64(l.Seq)}
 	if r.order.DryRun {
 		outcome, to, err := r.p.CanMove(ref, m, r.arrives[:0])
 		r.targets.add(to)

@@ -36,7 +36,7 @@ func walk(ctx context.Context, q *broker.Queue, w Look, m *matcher, fn func(*Let
 	if m.whole {
 		look.BodyBytes = -1
 	}
-	next := func() ([]broker.Browsed, error) { return q.Browse(look) }
+	next := func() ([]broker.Browsed, error) { return q.Messages.Browse(look) }
 	if m.seqs != nil {
 		left := w.remaining(m.seqs)
 		next = func() (page []broker.Browsed, _ error) {
@@ -109,7 +109,7 @@ func pick(q *broker.Queue, seqs []queue.Seq, bodyBytes int) (page []broker.Brows
 		if len(page) == pageCount || bytes >= pageBytes {
 			return page, seqs[i:]
 		}
-		if x, ok := q.BrowseOne(s, bodyBytes); ok && x.State == queue.Ready {
+		if x, ok := q.Messages.BrowseOne(s, bodyBytes); ok && x.State == queue.Ready {
 			page = append(page, x)
 			bytes += len(x.Message.Body) + len(x.Message.Properties)
 		}
@@ -141,7 +141,7 @@ func Search(ctx context.Context, q *broker.Queue, f Filter, look Look) (found []
 
 // At returns the message of q with that number, ready or held by a consumer, with bodyBytes of its body (<0 all). False: it is gone.
 func At(q *broker.Queue, seq queue.Seq, bodyBytes int) (l Letter, ok bool) {
-	x, ok := q.BrowseOne(seq, bodyBytes)
+	x, ok := q.Messages.BrowseOne(seq, bodyBytes)
 	if ok {
 		l = letterOf(&x)
 	}

@@ -56,8 +56,8 @@ func (t targets) list(b *broker.Broker, from *broker.Queue) []Target {
 		lead = vh.DeadLetterTargets()
 	}
 	for q, a := range t {
-		one := Target{Queue: q.Name(), Messages: a.messages, Expiring: a.expiring, Back: slices.Contains(lead[q], from)}
-		_, _, one.Consumers = q.Counts()
+		one := Target{Queue: q.Name, Messages: a.messages, Expiring: a.expiring, Back: slices.Contains(lead[q], from)}
+		_, _, one.Consumers = q.Messages.Counts()
 		if a.expiring > 0 {
 			one.FirstMillis, one.LastMillis = max(b.UnixMillis(a.first)-now, 0), max(b.UnixMillis(a.last)-now, 0)
 		}

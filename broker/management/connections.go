@@ -168,7 +168,7 @@ func consumerObject(r *request, c *server.ConsumerInfo) object {
 		"consumer_tag": c.Tag, "ack_required": !c.NoAck, "exclusive": c.Exclusive, "prefetch_count": c.Prefetch,
 		"active": c.Status != broker.Waiting, "activity_status": c.Status, "arguments": definitions.JSONOf(c.Arguments),
 		"consumer_timeout": c.TimeoutMillis,
-		"queue":            object{"name": c.Queue.Name(), "vhost": c.Queue.VHost().Name()},
+		"queue":            object{"name": c.Queue.Name, "vhost": c.Queue.VHost().Name()},
 		"channel_details": object{
 			"name": channel.Name(), "number": c.Channel, "connection_name": c.Connection, "node": r.api.Node,
 			"peer_host": c.PeerHost, "peer_port": c.PeerPort, "user": c.User,

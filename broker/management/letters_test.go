@@ -34,10 +34,10 @@ func (x *site) deadLetters(n int) *broker.Queue {
 		require.NoError(x.t, err)
 	}
 	p.Flush(nil)
-	found, err := q.Browse(broker.Browse{Count: n})
+	found, err := q.Messages.Browse(broker.Browse{Count: n})
 	require.NoError(x.t, err)
 	for i := range found {
-		x.b.FireNow(q.Ref(&found[i]), false)
+		x.b.FireNow(q.Messages.Ref(&found[i]), false)
 	}
 	return dlq
 }
@@ -68,7 +68,7 @@ func TestDeadLettersOverHTTP(t *testing.T) {
 	assert.JSONEq(t, `{"imported":1}`, x.ask("POST", dlq+"/import", line).body)
 
 	assert.Contains(t, x.ask("POST", dlq+"/replay", map[string]any{"dry_run": true}).body, `"replayed":4`)
-	ready, _, _ := dead.Counts()
+	ready, _, _ := dead.Messages.Counts()
 	assert.Equal(t, 4, ready)
 	var run struct {
 		ID, State string

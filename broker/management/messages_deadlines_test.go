@@ -84,7 +84,7 @@ func TestDeadlinesOverHTTP(t *testing.T) {
 	x.ask("POST", one, map[string]any{}).is(400, "")
 	assert.JSONEq(t, `{"outcome":"expired","deadline":0}`, x.ask("POST", one, map[string]any{"fire": true}).body)
 	x.ask("POST", one, map[string]any{"fire": true}).is(404, "")
-	ready, _, _ := dead.Counts()
+	ready, _, _ := dead.Messages.Counts()
 	assert.Equal(t, 1, ready, "it is dead-lettered")
 	require.NoError(t, x.b.Accounts.SetPermission(access.Permission{User: "u-management", VHost: "/", Read: ".*"}))
 	assert.Equal(t, 401, x.askAs("u-management", "p", "POST", fmt.Sprint("/api/curfew/deadlines/%2F/q/", next.Items[1].Seq), map[string]any{"cancel": true}).status)

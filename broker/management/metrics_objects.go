@@ -75,7 +75,7 @@ func (c *collector) queuesInView() (all []*broker.Queue) {
 			continue
 		}
 		for _, q := range vh.Queues.List() {
-			if c.queue == nil || c.queue.MatchString(q.Name()) {
+			if c.queue == nil || c.queue.MatchString(q.Name) {
 				all = append(all, q)
 			}
 		}
@@ -105,7 +105,7 @@ func total[T any](s *sink, metrics []metric[T], n int, object func(i int) T) {
 func (c *collector) objects(s *rest.Stream) {
 	queues := c.queuesInView()
 	queueLabels := func(i int) []label {
-		return []label{{"queue", queues[i].Name()}, {"vhost", queues[i].VHost().Name()}}
+		return []label{{"queue", queues[i].Name}, {"vhost", queues[i].VHost().Name()}}
 	}
 	each(s, c, queueMetrics, len(queues), func(i int) broker.QueueInfo { return queues[i].Info() }, queueLabels)
 	conns, channels, _ := c.connected()

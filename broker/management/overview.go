@@ -61,7 +61,7 @@ func objectTotals(r *request) object {
 	for _, vh := range r.vhosts() {
 		exchanges += len(vh.Exchanges.List())
 		for _, queue := range vh.Queues.List() {
-			_, _, n := queue.Counts()
+			_, _, n := queue.Messages.Counts()
 			queues, consumers = queues+1, consumers+n
 		}
 	}

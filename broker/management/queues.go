@@ -129,7 +129,7 @@ func getQueue(r *request) error {
 	o := queueObject(r, queue, r.api.Look())
 	o["incoming"], o["deliveries"] = []any{}, []any{}
 	o["dead_letters"] = queue.DeadLetters() // Curfew's own: they are deleted with the queue
-	consumers := consumersBy(r, vh.Name(), queue.Name())
+	consumers := consumersBy(r, vh.Name(), queue.Name)
 	o["consumer_details"] = consumerObjects(r, consumers)
 	for _, c := range consumers {
 		if c.Status == broker.SingleActive {

@@ -30,8 +30,8 @@ func (a *API) messages(o object, all, ready, unacked int, keys ...any) {
 // depthOf counts messages. Those that wait for another try are neither ready nor unacked.
 func depthOf(vh *broker.VHost) (all, ready, unacked int) {
 	for _, q := range vh.Queues.List() {
-		r, u, _ := q.Counts()
-		n, _, _ := q.Load()
+		r, u, _ := q.Messages.Counts()
+		n, _, _ := q.Messages.Load()
 		all, ready, unacked = all+n, ready+r, unacked+u
 	}
 	return all, ready, unacked

@@ -26,8 +26,8 @@ func vhostObject(r *request, vh *broker.VHost, all map[string]traffic) object {
 	c["confirm"], c["return_unroutable"], c["drop_unroutable"] = 0, 0, 0 // counted by channels, which may be gone
 	var keys []any
 	for _, queue := range vh.Queues.List() {
-		keys = append(keys, operate.QueueKey(queue.ID()))
-		_, _, stats := queue.Load()
+		keys = append(keys, operate.QueueKey(queue.ID))
+		_, _, stats := queue.Messages.Load()
 		for name, n := range operate.QueueCounts(&stats) {
 			c[name] += n
 		}

@@ -29,7 +29,7 @@ func (o *Operations) ListConsumers(_ context.Context, a Actor, vhost, queue stri
 		}
 		for _, ch := range c.Channels {
 			for _, one := range ch.Consumers {
-				if queue == "" || one.Queue.Name() == queue {
+				if queue == "" || one.Queue.Name == queue {
 					list = append(list, one)
 				}
 			}

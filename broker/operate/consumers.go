@@ -55,7 +55,7 @@ func Holders(o *Access, a Actor, at QueueName) ([]Consumer, error) {
 	}
 	seen, list := o.Visible(a), []Consumer{}
 	for _, c := range o.consumers.get(&o.epoch, 2*time.Microsecond, o.everyConsumer) {
-		if vhost := c.Queue.VHost().Name(); seen[vhost] && (at.VHost == "" || at.VHost == vhost) && (at.Name == "" || at.Name == c.Queue.Name()) {
+		if vhost := c.Queue.VHost().Name(); seen[vhost] && (at.VHost == "" || at.VHost == vhost) && (at.Name == "" || at.Name == c.Queue.Name) {
 			list = append(list, c)
 		}
 	}
@@ -77,7 +77,7 @@ func (o *Access) everyConsumer() (list []Consumer, n int) {
 	}
 	slices.SortStableFunc(list, func(x, y Consumer) int {
 		return cmp.Or(cmp.Compare(y.PastDeadline, x.PastDeadline), cmp.Compare(y.Unacked, x.Unacked), cmp.Compare(x.Queue.VHost().Name(), y.Queue.VHost().Name()),
-			cmp.Compare(x.Queue.Name(), y.Queue.Name()), cmp.Compare(x.Connection, y.Connection), cmp.Compare(x.Channel, y.Channel), cmp.Compare(x.Tag, y.Tag))
+			cmp.Compare(x.Queue.Name, y.Queue.Name), cmp.Compare(x.Connection, y.Connection), cmp.Compare(x.Channel, y.Channel), cmp.Compare(x.Tag, y.Tag))
 	})
 	return list, n
 }

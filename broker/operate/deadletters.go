@@ -133,7 +133,7 @@ func (o Letters) Export(ctx context.Context, a Actor, r DeadLetters, begin func(
 func (o Letters) Import(ctx context.Context, a Actor, to QueueName, lines io.Reader) (n int, err error) {
 	q, vh, err := o.incarnation(&a, ImportDeadLetters, to, 0)
 	if err == nil {
-		n, err = deadletters.Import(ctx, o.Broker, vh.NewPublisher(a.Name), q.Name(), lines, func(n int) { progress(ctx)(n, 0) })
+		n, err = deadletters.Import(ctx, o.Broker, vh.NewPublisher(a.Name), q.Name, lines, func(n int) { progress(ctx)(n, 0) })
 	}
 	if err == nil {
 		err = o.Commit(ctx)
@@ -210,7 +210,7 @@ var StartReplay = Define(Op{
 }, func(ctx context.Context, c *Call, r ReplayRequest) (replay deadletters.Replay, err error) {
 	q, err := c.Queue(r.Queue)
 	if err == nil {
-		replay, err = c.Replay(ctx, deadletters.Request{VHost: r.VHost, Queue: q.Name(), User: c.Actor.Name, Filter: r.Filter, Options: r.Options, DryRun: r.DryRun, Position: r.Position})
+		replay, err = c.Replay(ctx, deadletters.Request{VHost: r.VHost, Queue: q.Name, User: c.Actor.Name, Filter: r.Filter, Options: r.Options, DryRun: r.DryRun, Position: r.Position})
 	}
 	c.Log(zap.String("replay", replay.ID))
 	return replay, err

@@ -53,7 +53,7 @@ func (c *Call) filters(queue string) (prefix string, list []SavedFilter, err err
 	if err != nil {
 		return "", nil, err
 	}
-	prefix, list = filterParameter+url.PathEscape(c.VHost.Name())+"/"+url.PathEscape(q.Name())+"/", []SavedFilter{}
+	prefix, list = filterParameter+url.PathEscape(c.VHost.Name())+"/"+url.PathEscape(q.Name)+"/", []SavedFilter{}
 	for name, value := range c.Broker.GlobalParameters() {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {
 			if f, err := savedFilter(rest, value); err == nil {

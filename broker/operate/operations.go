@@ -221,7 +221,7 @@ func (o *Access) queue(a *Actor, op Operation, at QueueName) (*broker.Queue, err
 // counts as gone.
 func (o *Access) incarnation(a *Actor, op Operation, at QueueName, id uint64) (q *broker.Queue, vh *broker.VHost, err error) {
 	q, err = o.queue(a, op, at)
-	if err == nil && cmp.Or(id, q.ID()) != q.ID() {
+	if err == nil && cmp.Or(id, q.ID) != q.ID {
 		err = ErrNotFound
 	}
 	if err == nil {
@@ -314,7 +314,7 @@ func ExchangeNamed(path string) string {
 func (o *Operations) DeleteQueue(_ context.Context, a Actor, at QueueName, d broker.QueueDeletion) (messages int, err error) {
 	q, vh, err := o.incarnation(&a, DeleteQueue, at, d.QueueID)
 	if err == nil {
-		messages, err = o.Broker.RightsOf(a.Name, vh.Name()).DeleteQueue(vh, Nobody{}, q.Name(), d)
+		messages, err = o.Broker.RightsOf(a.Name, vh.Name()).DeleteQueue(vh, Nobody{}, q.Name, d)
 	}
 	o.Record(a, DeleteQueue, at, err, zap.Int("messages", messages))
 	return messages, err

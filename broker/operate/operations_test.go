@@ -81,10 +81,10 @@ func (s *site) dead(n int) {
 		require.NoError(s.t, err)
 		p.Flush(nil)
 	}
-	found, err := s.q.Browse(broker.Browse{Count: n})
+	found, err := s.q.Messages.Browse(broker.Browse{Count: n})
 	require.NoError(s.t, err)
 	for i := range found {
-		require.Equal(s.t, deadline.Expired, s.b.FireNow(s.q.Ref(&found[i]), false))
+		require.Equal(s.t, deadline.Expired, s.b.FireNow(s.q.Messages.Ref(&found[i]), false))
 	}
 	require.NoError(s.t, s.b.Forwarded(s.t.Context()))
 }
@@ -199,7 +199,7 @@ func TestChangesWaitForTheCommit(t *testing.T) {
 		_, err := operate.PurgeQueue.Do(ended, s.Access, user, operate.PurgeRequest{VHost: "/", Queue: "dlq", All: true})
 		return err == nil || assert.ErrorIs(t, err, context.Canceled)
 	}, time.Minute, time.Millisecond)
-	ready, _, _ := s.dlq.Counts()
+	ready, _, _ := s.dlq.Messages.Counts()
 	require.Zero(t, ready, "it is done all the same")
 }
 
@@ -292,7 +292,7 @@ func TestTimesAreTheWallClocks(t *testing.T) {
 	done, err := messages.ChangeDeadline.Do(t.Context(), s.Access, guest, messages.DeadlineChange{VHost: "/", Queue: "q", Seq: 1, Was: &hour, At: hour + 60_000})
 	require.NoError(t, err)
 	require.Equal(t, messages.DeadlineChanged{Outcome: "rescheduled", Deadline: hour + 60_000}, done)
-	found, err := q.Browse(broker.Browse{Count: 1})
+	found, err := q.Messages.Browse(broker.Browse{Count: 1})
 	require.NoError(t, err)
 	require.Equal(t, b.Instant(hour+60_000), found[0].Deadline)
 }

@@ -111,7 +111,7 @@ func (o *Operations) TryMessage(ctx context.Context, a Actor, vhost string) (arr
 	if err != nil {
 		return false, err
 	}
-	return q.Get(true, func(*broker.Delivery) {})
+	return q.Messages.Get(true, func(*broker.Delivery) {})
 }
 
 func (m *Publication) check(maxBody int) error {

@@ -43,7 +43,7 @@ var (
 func purge(ctx context.Context, c *Call, r PurgeRequest) (done Deleted, err error) {
 	q, err := c.Queue(r.Queue)
 	if err == nil {
-		q, err = c.VHost.Queues.GetFor(Nobody{}, q.Name())
+		q, err = c.VHost.Queues.GetFor(Nobody{}, q.Name)
 	}
 	seen := deadletters.Confirmation{Messages: -1, Position: r.Position}
 	if r.Confirm != nil {
@@ -52,7 +52,7 @@ func purge(ctx context.Context, c *Call, r PurgeRequest) (done Deleted, err erro
 	switch {
 	case err != nil:
 	case r.All:
-		done.Deleted = q.Purge()
+		done.Deleted = q.Messages.Purge()
 	default:
 		done.Deleted, err = deadletters.Purge(ctx, c.Broker, q, r.Filter, seen, func(n int) { progress(ctx)(n, seen.Messages) })
 	}

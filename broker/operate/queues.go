@@ -118,7 +118,7 @@ func (o *Access) Visible(a Actor) map[string]bool {
 }
 
 func (o *Access) queueOf(q *broker.Queue) Queue {
-	one := Queue{QueueInfo: q.Info(), Type: q.Type().String(), Purpose: o.Purpose(q)}
+	one := Queue{QueueInfo: q.Info(), Type: q.Arguments.Type.String(), Purpose: o.Purpose(q)}
 	one.Wait = o.WaitOf(&one.QueueInfo, q)
 	one.DeadLetterExchange, one.DeadLetterKey, one.DeadLetters = q.DeadLettersTo()
 	_, err := q.VHost().Exchanges.Get(one.DeadLetterExchange)
@@ -163,7 +163,7 @@ const (
 )
 
 func (o *Access) Message(q *broker.Queue, x *broker.Browsed) Message {
-	m := Message{Browsed: *x, DeadlineMillis: o.Broker.UnixMillis(x.Deadline), QueueID: q.ID()}
+	m := Message{Browsed: *x, DeadlineMillis: o.Broker.UnixMillis(x.Deadline), QueueID: q.ID}
 	if p, err := x.Decode(); err == nil {
 		m.Properties = p
 	}
@@ -214,7 +214,7 @@ func (o *Operations) Peek(_ context.Context, a Actor, r PeekRequest) ([]Message,
 			return nil, err
 		}
 	}
-	found, err := q.Browse(broker.Browse{FromTail: r.FromTail, Offset: r.Offset, Count: r.Count, State: r.State, BodyBytes: r.BodyBytes})
+	found, err := q.Messages.Browse(broker.Browse{FromTail: r.FromTail, Offset: r.Offset, Count: r.Count, State: r.State, BodyBytes: r.BodyBytes})
 	list := make([]Message, len(found))
 	for i := range found {
 		list[i] = o.Message(q, &found[i])
@@ -228,7 +228,7 @@ func (o *Operations) Look(_ context.Context, a Actor, at QueueName, seq queue.Se
 	if err != nil {
 		return Message{}, err
 	}
-	x, ok := q.BrowseOne(seq, min(max(bodyBytes, 0), MaxPeekBytes))
+	x, ok := q.Messages.BrowseOne(seq, min(max(bodyBytes, 0), MaxPeekBytes))
 	if !ok {
 		return Message{}, ErrMessageGone
 	}
@@ -284,9 +284,9 @@ func (o *Operations) get(ctx context.Context, a *Actor, r *GetRequest, show func
 		paid = due
 		var d broker.Delivery
 		var release func()
-		got, err := q.Get(r.NoAck, func(taken *broker.Delivery) { d, release = taken.Keep() })
+		got, err := q.Messages.Get(r.NoAck, func(taken *broker.Delivery) { d, release = taken.Keep() })
 		if err != nil {
-			q.Settle(broker.PutBack, seqs, nil)
+			q.Messages.Settle(broker.PutBack, seqs, nil)
 			return 0, err
 		}
 		if !got {
@@ -299,7 +299,7 @@ func (o *Operations) get(ctx context.Context, a *Actor, r *GetRequest, show func
 		n++
 	}
 	if !r.NoAck {
-		q.Settle(r.After, seqs, nil)
+		q.Messages.Settle(r.After, seqs, nil)
 	}
 	if n > 0 && (r.NoAck || r.After != broker.PutBack) {
 		err = o.Commit(ctx, q)

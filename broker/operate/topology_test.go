@@ -25,7 +25,7 @@ func TestPublishNeedsWhatItNeedsOverAMQP(t *testing.T) {
 	routed, err := s.Publish(t.Context(), user, &m)
 	require.NoError(t, err)
 	require.True(t, routed)
-	found, err := s.q.Browse(broker.Browse{Count: 2, BodyBytes: -1})
+	found, err := s.q.Messages.Browse(broker.Browse{Count: 2, BodyBytes: -1})
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	assert.Equal(t, "b", string(found[0].Message.Body))
@@ -85,7 +85,7 @@ func TestPurgeDeletesWhatSomebodySaw(t *testing.T) {
 	done, err := operate.PurgeQueue.Do(t.Context(), s.Access, user, operate.PurgeRequest{VHost: "/", Queue: "q", Confirm: new(2), Position: asked.Position})
 	require.NoError(t, err)
 	require.Equal(t, 2, done.Deleted)
-	ready, _, _ := s.q.Counts()
+	ready, _, _ := s.q.Messages.Counts()
 	require.Equal(t, 1, ready)
 }
 
@@ -106,7 +106,7 @@ func TestAnExclusiveQueueIsPurgedByItsOwnerOnly(t *testing.T) {
 			assert.ErrorContains(t, err, "exclusive", "%s %+v", purge.Name, r)
 		}
 	}
-	ready, _, _ := q.Counts()
+	ready, _, _ := q.Messages.Counts()
 	require.Equal(t, 1, ready)
 }
 
@@ -115,7 +115,7 @@ func TestOnlyTheQueueThatSomebodySawIsDeleted(t *testing.T) {
 	s := newSite(t)
 	root, at := s.user("root", access.Administrator), operate.QueueName{VHost: "/", Name: "q"}
 	require.NoError(t, s.b.Accounts.SetPermission(access.Permission{User: "root", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
-	seen := s.q.ID()
+	seen := s.q.ID
 	_, err := s.DeleteQueue(t.Context(), root, at, broker.QueueDeletion{})
 	require.NoError(t, err)
 	for _, isNew := range []bool{true, false} {
@@ -187,7 +187,7 @@ func TestNoMoreMessagesGoThanWereConfirmed(t *testing.T) {
 	}
 	publish()
 	publish()
-	_, err := s.q.Get(false, func(*broker.Delivery) {})
+	_, err := s.q.Messages.Get(false, func(*broker.Delivery) {})
 	require.NoError(t, err, "one of them is unacked")
 	most := 2
 	publish()
@@ -213,7 +213,7 @@ func TestMessagesAreViewedWithoutTheLock(t *testing.T) {
 		request.Queue, request.Count = at, 9
 		require.NoError(t, s.Get(t.Context(), root, request, func(d *broker.Delivery) {
 			purged := make(chan int, 1)
-			go func() { purged <- s.q.Purge() }()
+			go func() { purged <- s.q.Messages.Purge() }()
 			select {
 			case n := <-purged:
 				assert.Equal(t, 1, n, how)
@@ -225,7 +225,7 @@ func TestMessagesAreViewedWithoutTheLock(t *testing.T) {
 			shown = append(shown, string(d.Message.Body), p.Type)
 		}), how)
 		assert.Equal(t, []string{"first", "first"}, shown, how)
-		s.q.Purge()
+		s.q.Messages.Purge()
 	}
 }
 

@@ -74,7 +74,7 @@ func (s *session10) source(l *link10, m, answer *amqp10.Attach) error {
 	if answer.SenderMode == amqp10.SendMixed {
 		answer.SenderMode = amqp10.SendUnsettled
 	}
-	consume := &amqp.BasicConsume{Queue: q.Name(), ConsumerTag: m.Name[:min(len(m.Name), 255)], NoAck: l.settled}
+	consume := &amqp.BasicConsume{Queue: q.Name, ConsumerTag: m.Name[:min(len(m.Name), 255)], NoAck: l.settled}
 	if consume.Arguments, err = convert.ConsumeArguments(m); err != nil {
 		return err
 	}

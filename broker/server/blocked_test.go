@@ -93,7 +93,7 @@ func TestBlockedFromTheFirstPublishOn(t *testing.T) {
 			queue, err := vh.Queues.Get("q")
 			require.NoError(t, err)
 			for i := range 100 {
-				_, err := queue.Get(true, func(d *broker.Delivery) { assert.EqualValues(t, i, d.Message.Body[0]) })
+				_, err := queue.Messages.Get(true, func(d *broker.Delivery) { assert.EqualValues(t, i, d.Message.Body[0]) })
 				require.NoError(t, err)
 			}
 		})

@@ -79,7 +79,7 @@ func (x *site) nothingHeld() {
 	vhost, _ := x.b.VHost("/")
 	for _, name := range fuzzQueues {
 		if q, err := vhost.Queues.Get(name); err == nil {
-			_, unacked, consumers := q.Counts()
+			_, unacked, consumers := q.Messages.Counts()
 			assert.Zero(x.t, unacked, name)
 			assert.Zero(x.t, consumers, name)
 		}

@@ -78,7 +78,7 @@ func TestFlowOfOneLink10(t *testing.T) {
 		vh, _ := x.b.VHost("/")
 		q, err := vh.Queues.Get("b")
 		require.NoError(t, err)
-		got, err := q.Get(true, func(*broker.Delivery) { // with the lock of the queue
+		got, err := q.Messages.Get(true, func(*broker.Delivery) { // with the lock of the queue
 			r.send(0, &amqp10.Flow{NextIncomingID: amqp10.Uint(2), IncomingWindow: 3, Handle: amqp10.Uint(0), DeliveryCount: amqp10.Uint(1), LinkCredit: amqp10.Uint(1), Echo: true})
 			next10[*amqp10.Flow](r)
 		})
@@ -150,17 +150,17 @@ func (x *site) standStill(from, to string) (goOn func()) {
 	require.NoError(x.t, err)
 	dead, err := vh.Queues.Get(to)
 	require.NoError(x.t, err)
-	dead.Purge()
+	dead.Messages.Purge()
 	s := &stander{leave: make(chan struct{})}
 	s.Sink, s.NoAck = s, true
-	require.NoError(x.t, dead.Consume(&s.Consumer))
+	require.NoError(x.t, dead.Messages.Consume(&s.Consumer))
 	s.Wake()
 	var taken []queue.Seq
-	got, err := q.Get(false, func(d *broker.Delivery) { taken = append(taken, d.Seq) })
+	got, err := q.Messages.Get(false, func(d *broker.Delivery) { taken = append(taken, d.Seq) })
 	require.NoError(x.t, err)
 	require.True(x.t, got)
 	var turn sync.WaitGroup
-	turn.Go(func() { q.Settle(broker.Reject, taken, nil) })
+	turn.Go(func() { q.Messages.Settle(broker.Reject, taken, nil) })
 	synctest.Wait()
 	return func() {
 		close(s.leave)

@@ -155,7 +155,7 @@ func TestConsumersAreBounded(t *testing.T) {
 		vh, _ := x.b.VHost("/")
 		q, err := vh.Queues.Get("q")
 		require.NoError(t, err)
-		_, _, consumers := q.Counts()
+		_, _, consumers := q.Messages.Counts()
 		assert.Zero(t, consumers)
 	})
 }

@@ -56,7 +56,7 @@ func holdersOf(ch *channel, of *ConnectionInfo, now deadline.Instant) []UnackedH
 			break
 		}
 		page = slices.DeleteFunc(page, func(d deliveries.Unacked) bool { return d.Seq == 0 })
-		slices.SortStableFunc(page, func(x, y deliveries.Unacked) int { return cmp.Compare(x.Queue.ID(), y.Queue.ID()) })
+		slices.SortStableFunc(page, func(x, y deliveries.Unacked) int { return cmp.Compare(x.Queue.ID, y.Queue.ID) })
 		deadlines := deliveries.Deadlines(page)
 		for i, d := range page {
 			h := known[holderKey{d.Queue, d.Consumer}]
@@ -75,7 +75,7 @@ func holdersOf(ch *channel, of *ConnectionInfo, now deadline.Instant) []UnackedH
 		}
 	}
 	slices.SortFunc(list, func(x, y *UnackedHolder) int {
-		return cmp.Or(cmp.Compare(x.Tag, y.Tag), cmp.Compare(x.Queue.Name(), y.Queue.Name()))
+		return cmp.Or(cmp.Compare(x.Tag, y.Tag), cmp.Compare(x.Queue.Name, y.Queue.Name))
 	})
 	all := make([]UnackedHolder, len(list))
 	for i := range list {

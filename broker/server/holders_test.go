@@ -19,7 +19,7 @@ func (x *site) holders(queue string) map[string]server.UnackedHolder {
 	synctest.Wait()
 	by := map[string]server.UnackedHolder{}
 	for _, h := range x.s.UnackedHolders() {
-		if h.Queue.Name() == queue {
+		if h.Queue.Name == queue {
 			by[h.Tag] = h
 		}
 	}
@@ -68,7 +68,7 @@ func TestWhoHoldsIt(t *testing.T) {
 		assert.Zero(t, idle.Oldest)
 
 		require.NoError(t, first.Ack(false))
-		x.b.Reschedule(deadline.Ref{Deadline: gone.Earliest, Queue: gone.Queue.ID(), Seq: 3}, x.b.Now().Add(time.Hour))
+		x.b.Reschedule(deadline.Ref{Deadline: gone.Earliest, Queue: gone.Queue.ID, Seq: 3}, x.b.Now().Add(time.Hour))
 		by = x.holders("q")
 		assert.Equal(t, []int{1, 1}, []int{by[first.ConsumerTag].Unacked, by[first.ConsumerTag].PastDeadline})
 		assert.Zero(t, by["gone"].PastDeadline, "somebody has given it more time")

@@ -76,7 +76,7 @@ func TestChannelCounts(t *testing.T) {
 		require.Len(t, i.Consumers, 1)
 		c := i.Consumers[0]
 		assert.Equal(t, "tag", c.Tag)
-		assert.Equal(t, "q", c.Queue.Name())
+		assert.Equal(t, "q", c.Queue.Name)
 		assert.True(t, c.Exclusive)
 		assert.Equal(t, "v", c.Arguments["k"])
 	})

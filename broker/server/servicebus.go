@@ -94,7 +94,7 @@ func (s *session10) busSource(l *link10, m *amqp10.Attach, address string) (*bro
 	}
 	l.entity = address
 	s.ch.deliveries.KeepLocks = true
-	return s.p.c.user.QueueToRead(q.Name(), "")
+	return s.p.c.user.QueueToRead(q.Name, "")
 }
 
 // busTarget finds where a client wants to send to.
@@ -118,7 +118,7 @@ func (s *session10) busPublishTo(l *link10, entity string) error {
 	case q == nil:
 		return s.publishTo(l, entity, "")
 	}
-	return s.publishTo(l, "", q.Name())
+	return s.publishTo(l, "", q.Name)
 }
 
 // busNode makes a link one of a node, if its address is that of one.
@@ -237,7 +237,7 @@ func (s *session10) manage(name string, r *servicebus.Request) (a servicebus.Ans
 			err = s.ch.awaitUnblocked()
 		}
 	} else if err = s.p.bus.allow(name, servicebus.Listen); err == nil && q != nil {
-		err = s.p.c.user.Rights.Queue(access.Read, q.Name())
+		err = s.p.c.user.Rights.Queue(access.Read, q.Name)
 	}
 	if err == nil {
 		a, err = e.Manage(r)

@@ -30,7 +30,7 @@ func (x *site) ready(queue string) int {
 	vh, _ := x.b.VHost("/")
 	q, err := vh.Queues.Get(queue)
 	require.NoError(x.t, err)
-	ready, _, _ := q.Counts()
+	ready, _, _ := q.Messages.Counts()
 	return ready
 }
 
@@ -40,7 +40,7 @@ func (x *site) unacked(queue string) int {
 	vh, _ := x.b.VHost("/")
 	q, err := vh.Queues.Get(queue)
 	require.NoError(x.t, err)
-	_, unacked, _ := q.Counts()
+	_, unacked, _ := q.Messages.Counts()
 	return unacked
 }
 

@@ -112,7 +112,7 @@ func (w *world) findUndeliverable() {
 		w.fail("nothing was parked: %v", err)
 		return
 	}
-	m.id, w.queues[m] = q.ID(), q
+	m.id, w.queues[m] = q.ID, q
 	w.model.byID[m.id] = m
 }
 
@@ -126,11 +126,11 @@ func (w *world) compareQueues() {
 	}
 	for _, m := range w.model.sorted() {
 		q, err := w.vhost.Queues.Get(m.name)
-		if err != nil || q.ID() != m.id {
+		if err != nil || q.ID != m.id {
 			w.fail("%s is not there as it was declared: %v", m.name, err)
 			continue
 		}
-		waiting, unacked, consumers := q.Counts()
+		waiting, unacked, consumers := q.Messages.Counts()
 		if waiting != m.count(ready) || unacked != m.count(held) || consumers != len(m.consumers) {
 			w.fail("%s has %d ready, %d unacked, %d consumers; should have %d, %d, %d",
 				m.name, waiting, unacked, consumers, m.count(ready), m.count(held), len(m.consumers))
@@ -240,7 +240,7 @@ func (w *world) noteIdle() {
 		}
 		late := time.Duration(w.now() - m.idleAt*microsecond)
 		q, err := w.vhost.Queues.Get(m.name)
-		switch there := err == nil && q.ID() == m.id; {
+		switch there := err == nil && q.ID == m.id; {
 		case !there && late < 0:
 			w.fail("%s was deleted %v before its x-expires", m.name, -late)
 		case !there:

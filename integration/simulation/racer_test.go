@@ -78,7 +78,7 @@ func (c *racer) publish() {
 func (c *racer) get(noAck bool) bool {
 	message, out := -1, answer{}
 	began := c.ticker.Add(1)
-	got, err := c.queue.Get(noAck, func(d *broker.Delivery) {
+	got, err := c.queue.Messages.Get(noAck, func(d *broker.Delivery) {
 		message, out.returned = messageOf(d), d.Redelivered
 	})
 	require.NoError(c.t, err)
@@ -115,7 +115,7 @@ func (c *racer) settle() {
 	c.held = append(c.held[:at], c.held[at+1:]...)
 	how := pick(c.rng, []broker.Settlement{broker.Ack, broker.Reject, broker.Requeue})
 	began := c.ticker.Add(1)
-	c.queue.Settle(how, []queue.Seq{seqOf(message)}, nil)
+	c.queue.Messages.Settle(how, []queue.Seq{seqOf(message)}, nil)
 	kinds := map[broker.Settlement]kind{broker.Ack: acks, broker.Reject: rejects, broker.Requeue: requeues}
 	c.record(began, operation{kind: kinds[how], message: message}, answer{})
 }
@@ -146,7 +146,7 @@ func (c *racer) tick() {
 
 func (c *racer) purge() {
 	began := c.ticker.Add(1)
-	c.queue.Purge()
+	c.queue.Messages.Purge()
 	c.record(began, operation{kind: purges, message: -1}, answer{})
 }
 
@@ -156,7 +156,7 @@ func (c *racer) dig() {
 	found := map[int]bool{}
 	for more := true; more; {
 		var err error
-		more, err = c.dead.Get(true, func(d *broker.Delivery) {
+		more, err = c.dead.Messages.Get(true, func(d *broker.Delivery) {
 			require.False(c.t, found[messageOf(d)], "message %d died twice", messageOf(d))
 			found[messageOf(d)] = true
 		})

@@ -309,7 +309,7 @@ func (m *model) revive(kept durable, nowNanos int64) {
 func (w *world) reconnect() {
 	for _, m := range w.model.sorted() {
 		q, err := w.vhost.Queues.Get(m.name)
-		if err != nil || q.ID() != m.id {
+		if err != nil || q.ID != m.id {
 			w.fail("%s did not outlive the restart: %v", m.name, err)
 			return
 		}

@@ -29,7 +29,7 @@ func (w *world) declare(name string, s settings) {
 			w.fail("%v", err)
 			return
 		}
-		m := w.model.declare(name, q.ID(), s)
+		m := w.model.declare(name, q.ID, s)
 		w.queues[m] = q
 		if s.exclusive {
 			m.owner = owner
@@ -41,7 +41,7 @@ func (w *world) redeclare(m *modelQueue) {
 	w.call(func() {
 		w.model.use(m)
 		q, err := w.vhost.Queues.Declare(m.declaredBy(w.clients[0]), m.name, m.declare())
-		if err != nil || q.ID() != m.id {
+		if err != nil || q.ID != m.id {
 			w.fail("declaring %s again: %v", m.name, err)
 		}
 	}, "declare %s again", m.name)

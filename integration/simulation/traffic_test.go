@@ -43,7 +43,7 @@ func (w *world) consume() {
 	c := &consumer{w: w, client: pick(w.rng, w.clients), queue: m, credit: 1 + w.rng.IntN(4)}
 	c.Consumer = broker.Consumer{Tag: m.name, NoAck: chance(w.rng, 0.15), Sink: c}
 	w.call(func() {
-		if err := w.queues[m].Consume(&c.Consumer); err != nil {
+		if err := w.queues[m].Messages.Consume(&c.Consumer); err != nil {
 			w.fail("%v", err)
 		}
 		m.consumers, m.idleAt = append(m.consumers, c), 0
@@ -114,7 +114,7 @@ func (w *world) getFrom(m *modelQueue, c *client, noAck bool) (got bool) {
 	w.call(func() {
 		want := w.model.get(m)
 		var err error
-		got, err = w.queues[m].Get(noAck, func(d *broker.Delivery) {
+		got, err = w.queues[m].Messages.Get(noAck, func(d *broker.Delivery) {
 			s := see(d)
 			s.client, s.noAck = c, noAck
 			w.seen[m] = append(w.seen[m], s)
@@ -181,7 +181,7 @@ func (w *world) endRun(c *client, how broker.Settlement, run []*delivery) {
 		}
 		c.settled(run)
 		w.model.settles(entries[0].queue, how, entries)
-		run[0].queue.Settle(how, seqs, wake)
+		run[0].queue.Messages.Settle(how, seqs, wake)
 	}, "%s %s %v", c.name, verbs[how], entries)
 }
 
@@ -192,7 +192,7 @@ func (w *world) purge() {
 	}
 	w.call(func() {
 		want := w.model.purge(m)
-		if got := w.queues[m].Purge(); got != want {
+		if got := w.queues[m].Messages.Purge(); got != want {
 			w.fail("purged %d of %s, should be %d", got, m.name, want)
 		}
 	}, "purge %s", m.name)

@@ -73,7 +73,7 @@ func TestSpansOfSampledMessages(t *testing.T) {
 	}
 	p.Flush(nil)
 	now.Store(began.Add(1007 * time.Millisecond).UnixNano())
-	_, err = q.Get(true, func(*broker.Delivery) { t.Error("expired messages are not delivered") })
+	_, err = q.Messages.Get(true, func(*broker.Delivery) { t.Error("expired messages are not delivered") })
 	require.NoError(t, err)
 
 	ctx, end := context.WithCancel(t.Context())

@@ -20,7 +20,7 @@ func (q *Queue) AppendDelivered(runs []store.Delivered) []store.Delivered {
 		case state != queue.Unacked && m.Flags&queue.Redelivered == 0:
 			run = nil
 		case run == nil || queue.Seq(run.First).Priority() != seq.Priority():
-			runs = append(runs, store.Delivered{Queue: q.id, First: uint64(seq), Count: 1})
+			runs = append(runs, store.Delivered{Queue: q.ID, First: uint64(seq), Count: 1})
 			run = &runs[len(runs)-1]
 		default:
 			run.Count = uint64(seq) - run.First + 1
@@ -30,8 +30,8 @@ func (q *Queue) AppendDelivered(runs []store.Delivered) []store.Delivered {
 	if q.Retained.countLocked()+q.Letters.line.n == 0 {
 		return runs
 	}
-	of := q.Retained.appendDeliveredLocked(q.id, runs[from:])
-	return append(runs[:from], withoutCovered(q.Letters.line.appendDelivered(q.id, of))...)
+	of := q.Retained.appendDeliveredLocked(q.ID, runs[from:])
+	return append(runs[:from], withoutCovered(q.Letters.line.appendDelivered(q.ID, of))...)
 }
 
 // withoutCovered drops runs of one message that are within another run.

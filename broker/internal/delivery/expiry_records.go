@@ -37,7 +37,7 @@ func (s *Transition) recordDroppedLocked(q *messages, x *queue.Settled, path dea
 		e.pinned = append(e.pinned, pinned{len(e.Records), pos})
 	}
 	e.Records = append(e.Records, deadline.Expiry{
-		VHost: q.vhost, Queue: q.name, Ref: q.refOf(x.Seq, x.ExpiresAt), Arrived: s.Now, Path: path, Action: deadline.Dropped,
+		VHost: q.vhost, Queue: q.Name, Ref: q.refOf(x.Seq, x.ExpiresAt), Arrived: s.Now, Path: path, Action: deadline.Dropped,
 	})
 }
 

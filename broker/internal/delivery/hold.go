@@ -46,7 +46,7 @@ func (h *Holds) add(q *messages, operation string, at deadline.Instant, held tim
 	if held < LongHold {
 		return
 	}
-	x := Held{q.vhost, q.name, operation, held}
+	x := Held{q.vhost, q.Name, operation, held}
 	if held >= loggedHold {
 		h.report(x, at)
 	}

@@ -119,7 +119,7 @@ func (l *locks) insertLocked(seq queue.Seq, k lock) {
 // queue.
 func (k *lock) appendToken(b []byte, q *Queue, seq queue.Seq) []byte {
 	var t [tokenBytes]byte
-	binary.BigEndian.PutUint64(t[0:], q.id)
+	binary.BigEndian.PutUint64(t[0:], q.ID)
 	binary.BigEndian.PutUint64(t[8:], uint64(seq))
 	binary.BigEndian.PutUint64(t[16:], k.token)
 	return base64.RawURLEncoding.AppendEncode(b, t[:])
@@ -157,7 +157,7 @@ func ParseLockToken(text string) (t lockToken, ok bool) {
 // belongs to another queue.
 func (q *Queue) RenewLock(token string) (lockedUntil int64, ok bool) {
 	t, ok := ParseLockToken(token)
-	if !ok || t.Queue != q.id {
+	if !ok || t.Queue != q.ID {
 		return 0, false
 	}
 	s := q.env.Begin()
@@ -179,7 +179,7 @@ func (q *Queue) RenewLock(token string) (lockedUntil int64, ok bool) {
 // lock has expired, the message was settled, or the token belongs to another queue.
 func (q *Queue) TakeLock(token string) (seq queue.Seq, c *Consumer, ok bool) {
 	t, ok := ParseLockToken(token)
-	if !ok || t.Queue != q.id {
+	if !ok || t.Queue != q.ID {
 		return 0, nil, false
 	}
 	s := q.env.Begin()
@@ -187,7 +187,7 @@ func (q *Queue) TakeLock(token string) (seq queue.Seq, c *Consumer, ok bool) {
 	q.lock(s)
 	defer q.unlock(s, "settle")
 	k, ok := q.locks.table.find(t.seq)
-	if !ok || k.token != t.token || k.until <= s.Now || k.holder != nil && !k.holder.Lapsed(q.id, t.seq) {
+	if !ok || k.token != t.token || k.until <= s.Now || k.holder != nil && !k.holder.Lapsed(q.ID, t.seq) {
 		return 0, nil, false
 	}
 	q.locks.table.release(t.seq)
@@ -226,7 +226,7 @@ func (l *locks) expireLocked(s *Transition) {
 			return
 		}
 		s.touched++
-		if stale || k.holder != nil && !k.holder.Lapsed(l.q.id, seq) {
+		if stale || k.holder != nil && !k.holder.Lapsed(l.q.ID, seq) {
 			continue
 		}
 		if l.q.settleOneLocked(s, Requeue, seq) {

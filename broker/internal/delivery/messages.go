@@ -2,66 +2,26 @@ package delivery
 
 import (
 	"sync"
-	"sync/atomic"
 
-	"curfew/broker/amqp"
 	"curfew/broker/deadline"
-	"curfew/broker/policy"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
 
-// messages is the contents of a queue behind the queue's lock: the core, the queue's names and its
-// settings. Code that only reads a queue needs nothing else (browse.go, deadlines.go).
+// messages is the contents of a queue behind the queue's lock: the core, and what is known about the messages in it.
+// Code that only reads a queue needs nothing else (browse.go, deadlines.go).
 type messages struct {
-	env         *Env
-	id          uint64
-	vhost, name string
-	Arguments   *policy.Settings                // from the arguments it was made with: what cannot change; other queues may share it
-	settings    atomic.Pointer[policy.Settings] // from its arguments and policies, likewise; replaced with mu held
+	*Identity
+	env *Env
 
 	mu           sync.Mutex
 	core         *queue.Queue
 	enqueued     *enqueueTimes // of a queue with x-delivery-deadline; nil for others
 	ages         *ages         // nil: no message has come yet
 	counters     QueueStats
-	Durable      bool // it outlives a restart, by its declaration; not guarded
 	deleted      bool
 	lastActiveAt deadline.Instant // when something last happened
 	lastUsedAt   deadline.Instant // by the rules of x-auto-delete-on-idle
-}
-
-// ID is the incarnation of the queue, which refs and the journal know it by.
-func (q *messages) ID() uint64 { return q.id }
-
-// Name is the queue's name in its virtual host.
-func (q *messages) Name() string { return q.name }
-
-// Settings are the queue's current settings, from its arguments and policies. They do not change
-// while mu is held. Without mu they may change between two calls, so values that belong together
-// must come from one call.
-func (q *messages) Settings() *policy.Settings { return q.settings.Load() }
-
-// Type is the type of queue that was declared.
-func (q *messages) Type() policy.QueueType { return q.Arguments.Type }
-
-// Label names the queue as RabbitMQ's error texts do.
-func (q *messages) Label() string { return QueueLabel(q.vhost, q.name) }
-
-// QueueLabel names a queue as RabbitMQ's error texts do.
-func QueueLabel(vhost, name string) string {
-	return "queue '" + name + "' in vhost '" + vhost + "'"
-}
-
-func (q *messages) notFound() error {
-	return amqp.NewException(amqp.NotFound, 0, 0, "no %s", q.Label())
-}
-
-// Persists reports whether a message with these flags outlives a restart in the queue. In a
-// quorum queue all do, whatever their delivery mode (RabbitMQ: Quorum Queues, Feature
-// comparison).
-func (q *messages) Persists(f queue.Flags) bool {
-	return q.Durable && (f&queue.Durable != 0 || q.Arguments.Type == policy.Quorum)
 }
 
 // lock takes the queue's lock for a transition, and then reads the clock, since it may have had to
@@ -105,11 +65,6 @@ func (q *messages) locked(s *Transition, operation string, fn func() bool) bool 
 // been used since.
 func (q *messages) markUsedLocked(now deadline.Instant) { q.lastUsedAt = now }
 
-// refOf names a message of the queue.
-func (q *messages) refOf(seq queue.Seq, at deadline.Instant) deadline.Ref {
-	return deadline.Ref{Deadline: at, Queue: q.id, Seq: uint64(seq)}
-}
-
 // Ref names a message that Browse showed.
 func (q *messages) Ref(x *Browsed) deadline.Ref { return q.refOf(x.Seq, x.Deadline) }
 
@@ -123,7 +78,7 @@ func (q *messages) termsLocked(seq queue.Seq) (queue.Message, store.Terms, bool)
 func (q *messages) amendLocked(s *Transition, seq queue.Seq) {
 	x, terms, ok := q.termsLocked(seq)
 	if ok && x.Flags&queue.Durable != 0 {
-		s.amended = append(s.amended, store.Amend{Queue: q.id, Seq: uint64(seq), Pos: store.Pos(x.Pos), Durable: true, Terms: terms})
+		s.amended = append(s.amended, store.Amend{Queue: q.ID, Seq: uint64(seq), Pos: store.Pos(x.Pos), Durable: true, Terms: terms})
 	}
 }
 
@@ -133,9 +88,4 @@ func (q *messages) Tails() []queue.Seq {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.core.Tails()
-}
-
-// SettleRecord is the journal's record of a message that leaves the queue with that incarnation.
-func SettleRecord(id uint64, x *queue.Settled) store.Settle {
-	return store.Settle{Queue: id, Seq: uint64(x.Seq), Pos: store.Pos(x.Pos), Durable: x.Flags&queue.Durable != 0}
 }

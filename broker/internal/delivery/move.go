@@ -71,7 +71,7 @@ func (m *Move) settle(s *Transition) (_ store.Settle, ok bool) {
 	}
 	left := &s.fx.Settled[len(s.fx.Settled)-1]
 	s.notifyLeftLocked(&q.messages, left, deadline.Lazy)
-	record := SettleRecord(q.id, left)
+	record := SettleRecord(q.ID, left)
 	q.enqueued.drop(left.Seq)
 	s.fx.Reset()
 	q.shrinkLaterLocked()

@@ -161,7 +161,7 @@ func (q *Queue) enterLocked(s *Transition, it *Item) {
 	default:
 		s.notifyLocked(deadline.Event{Kind: deadline.Enqueued, Ref: q.refOf(seq, m.ExpiresAt)})
 	}
-	entered := store.Enqueue{Queue: q.id, Seq: uint64(seq), Pos: store.Pos(m.Pos), ExpiresAt: m.ExpiresAt, Flags: uint8(m.Flags), Durable: m.Flags&queue.Durable != 0}
+	entered := store.Enqueue{Queue: q.ID, Seq: uint64(seq), Pos: store.Pos(m.Pos), ExpiresAt: m.ExpiresAt, Flags: uint8(m.Flags), Durable: m.Flags&queue.Durable != 0}
 	if q.enqueued != nil {
 		entered.EnqueuedAt = s.stamp
 		q.enqueued.add(seq, s.stamp)

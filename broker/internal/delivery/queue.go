@@ -44,7 +44,8 @@ type registered interface {
 type QueueOptions struct {
 	Env         *Env
 	Registered  registered
-	ID          uint64 // incarnation: never used again, even if the name is
+	Identity    *Identity // of Registered; Init fills it
+	ID          uint64    // incarnation: never used again, even if the name is
 	VHost, Name string
 	Lines       *Lines // of letters, of its virtual host
 	Durable     bool   // it outlives a restart
@@ -54,7 +55,8 @@ type QueueOptions struct {
 
 // Init makes an empty queue of q.
 func (q *Queue) Init(o QueueOptions) {
-	q.env, q.id, q.vhost, q.name, q.Durable, q.Arguments = o.Env, o.ID, o.VHost, o.Name, o.Durable, o.Settings
+	q.env, q.Identity = o.Env, o.Identity
+	q.ID, q.vhost, q.Name, q.Durable, q.Arguments = o.ID, o.VHost, o.Name, o.Durable, o.Settings
 	q.core = queue.New(o.Settings.Core)
 	q.settings.Store(q.Arguments)
 	if q.Arguments.Shows&policy.ShowDeadline != 0 {
@@ -92,7 +94,7 @@ func (q *Queue) finishLocked(s *Transition, path deadline.Path) {
 			s.notifyLeftLocked(&q.messages, x, path)
 			continue
 		}
-		s.Settled = append(s.Settled, SettleRecord(q.id, x))
+		s.Settled = append(s.Settled, SettleRecord(q.ID, x))
 		if x.Reason == queue.Expired {
 			s.Env.Counters.ExpiredDropped.Add(1)
 			s.recordDroppedLocked(&q.messages, x, noticed)
@@ -173,7 +175,7 @@ func (c *Contents) Few() bool { return c.messages.Len()+c.retained.line.n <= que
 func (c *Contents) Settle() {
 	inSteps(c.q, "delete", func(s *Transition) (more bool) { // of use to nobody else, since the queue is deleted
 		left := c.messages.Sweep(&s.fx)
-		return c.retained.SettleStep(s, c.q.id) || left
+		return c.retained.SettleStep(s, c.q.ID) || left
 	})
 }
 

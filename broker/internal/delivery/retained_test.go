@@ -16,7 +16,7 @@ func retainingQueue(t testing.TB) (*Queue, *Transition) {
 	e := &Env{Clock: deadline.NewClock(), Log: zap.NewNop()}
 	e.Init()
 	q := new(Queue)
-	q.Init(QueueOptions{Env: e, Name: "q", Lines: &Lines{First: func(*Transition) {}}, Settings: &policy.Settings{TTLMillis: -1}})
+	q.Init(QueueOptions{Env: e, Identity: new(Identity), Name: "q", Lines: &Lines{First: func(*Transition) {}}, Settings: &policy.Settings{TTLMillis: -1}})
 	s := e.Begin()
 	t.Cleanup(s.Done)
 	return q, s

@@ -37,7 +37,7 @@ func (q *Queue) Rewrite(seq queue.Seq, change func(properties, body []byte) []by
 			if found {
 				x, terms, _ := q.termsLocked(seq)
 				q.env.Store.Replaced(store.Enqueue{
-					Queue: q.id, Seq: uint64(seq), Pos: copied, ExpiresAt: x.ExpiresAt, Flags: uint8(x.Flags), Durable: x.Flags&queue.Durable != 0,
+					Queue: q.ID, Seq: uint64(seq), Pos: copied, ExpiresAt: x.ExpiresAt, Flags: uint8(x.Flags), Durable: x.Flags&queue.Durable != 0,
 					EnqueuedAt: q.enqueued.at(seq),
 				}, terms, old)
 			}

@@ -8,7 +8,7 @@ import (
 // Survey fills s with the state of the queue and a sample of its messages: at most 2*samples of
 // them, and all of them if there are no more than samples.
 func (q *Queue) Survey(samples int, s *deadline.Survey) {
-	*s = deadline.Survey{Queue: q.id, VHost: q.vhost, Name: q.name, Samples: s.Samples[:0]}
+	*s = deadline.Survey{Queue: q.ID, VHost: q.vhost, Name: q.Name, Samples: s.Samples[:0]}
 	var at queue.Sampling
 	for more := true; more; {
 		more = q.surveyPage(samples, &at, s)

@@ -133,7 +133,7 @@ func (t *turn) countDeadLettered(x *letterMove) {
 func (t *turn) sendDeadLetter(x *letterMove, at int, targets []topology.Target, p *amqp.Properties, key, body []byte, oneKey bool) {
 	if targets = x.missingTargets(targets); x.Waits() {
 		targets = slices.DeleteFunc(targets, func(t topology.Target) bool {
-			full := t.Queue.Refuses(delivery.Item{Message: x.Settled.Message})
+			full := t.Queue.Messages.Refuses(delivery.Item{Message: x.Settled.Message})
 			x.Refused = x.Refused || full
 			return full
 		})
@@ -206,7 +206,7 @@ func (t *turn) park(x *letterMove) []topology.Target {
 func withoutCycles(targets []topology.Target, deaths []any) []topology.Target {
 	died := message.DiedIn(deaths)
 	has := contained(died, len(targets))
-	cycles := func(t topology.Target) bool { return has(t.Queue.Name()) }
+	cycles := func(t topology.Target) bool { return has(t.Queue.Name) }
 	if !slices.ContainsFunc(targets, cycles) {
 		return targets
 	}

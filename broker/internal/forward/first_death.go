@@ -52,7 +52,7 @@ func (t *turn) addressFresh(x *letterMove, at int, src store.Message) (done, ok 
 // returns reports whether a dead letter would come back to its queue, which may be a cycle.
 func returns(targets []topology.Target, q *delivery.Letters) bool {
 	for i := range targets {
-		if targets[i].Queue.Name() == q.Name {
+		if targets[i].Queue.Name == q.Name {
 			return true
 		}
 	}

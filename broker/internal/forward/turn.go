@@ -201,7 +201,7 @@ func (t *turn) addToBatch(x *letterMove, b *budget) {
 		for _, to := range now {
 			one := t.item
 			one.Bound, one.Message.ExpiresAt, one.Named = to.Bound, one.Named.Earlier(one.Message.ExpiresAt, to.Queue.Settings()), nil
-			t.batch.Add(&to.Queue.Queue, to.CeilingMillis, &one)
+			t.batch.Add(&to.Queue.Messages, to.CeilingMillis, &one)
 		}
 		return
 	}
@@ -327,7 +327,7 @@ func (t *turn) retain(x *letterMove) {
 // missingTargets leaves out the targets that have the dead letter already.
 func (x *letterMove) missingTargets(targets []topology.Target) []topology.Target {
 	has := contained(x.Done, len(targets))
-	return slices.DeleteFunc(targets, func(t topology.Target) bool { return has(t.Queue.ID()) })
+	return slices.DeleteFunc(targets, func(t topology.Target) bool { return has(t.Queue.ID) })
 }
 
 // recordOf is the record of a message that has arrived.
@@ -356,7 +356,7 @@ func describe[T string | []byte](s *delivery.Transition, x *letterMove, id, key 
 	e := &s.Expiries
 	from := len(e.Names)
 	for _, t := range targets {
-		e.Names = append(e.Names, t.Queue.Name())
+		e.Names = append(e.Names, t.Queue.Name)
 	}
 	x.about.id, x.about.key = delivery.CopyText(e, id), delivery.CopyText(e, key)
 	x.about.exchange, x.about.to = x.Settings.DeadLetterExchange, e.Names[from:len(e.Names):len(e.Names)]

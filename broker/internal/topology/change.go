@@ -95,7 +95,7 @@ func (t *Queues) Change(owner Owner, name string, changes amqp.Table) error {
 
 // change asks for the changes when nobody else changes anything: of two changes of a queue, its deferred messages have the later.
 func (t *Queues) change(q *Queue, changes func() amqp.Table) error {
-	name := q.Name()
+	name := q.Name
 	var d declaration
 	return t.vh.change(q.definition().Key(), func() error {
 		if t.queues[name] != q {

@@ -135,7 +135,7 @@ func (t *Queues) enterQueue(id uint64, owner Owner, name string, d QueueDeclare,
 	if err := t.addQueue(q); err != nil {
 		return nil, err
 	}
-	q.RenewExpiry()
+	q.Messages.RenewExpiry()
 	return q, nil
 }
 
@@ -146,8 +146,8 @@ func (t *Queues) newQueue(id uint64, owner Owner, name string, d QueueDeclare, s
 	}
 	q, shared := &Queue{vh: t.vh, policies: ungoverned}, t.vh.registry.settings.share(set)
 	q.declared.Store(&declaration{d, shared})
-	q.Queue.Init(delivery.QueueOptions{
-		Env: t.vh.registry.env, Registered: q, ID: id, VHost: t.vh.guard.name, Name: name, Lines: t.vh.lines, Durable: d.Durable && !d.Exclusive, AutoDelete: d.AutoDelete,
+	q.Messages.Init(delivery.QueueOptions{
+		Env: t.vh.registry.env, Registered: q, Identity: &q.Identity, ID: id, VHost: t.vh.guard.name, Name: name, Lines: t.vh.lines, Durable: d.Durable && !d.Exclusive, AutoDelete: d.AutoDelete,
 		Settings: shared,
 	})
 	if d.Exclusive {
@@ -181,7 +181,7 @@ func (q *Queue) redeclare(d QueueDeclare) error {
 	if err := policy.CheckEqual(label, d.Args, cur.Args, q.Arguments.Type.ComparedArgs()); err != nil {
 		return err
 	}
-	if !q.RenewExpiry() {
+	if !q.Messages.RenewExpiry() {
 		return delivery.ErrGone
 	}
 	return nil
@@ -190,17 +190,17 @@ func (q *Queue) redeclare(d QueueDeclare) error {
 // addQueue saves the queue and then adds it to the table.
 func (t *Queues) addQueue(q *Queue) error {
 	saved, claimed := q.definition(), t.vh.guard.claimed
-	if q.Name() == policy.UndeliverableQueue { // dead letters wait for it
+	if q.Name == policy.UndeliverableQueue { // dead letters wait for it
 		claimed = t.vh.guard.claimedNow
 	}
 	return claimed(saved.Key(), func() error {
-		if _, taken := t.queues[q.Name()]; taken {
+		if _, taken := t.queues[q.Name]; taken {
 			return errTaken
 		}
-		if err := t.checkQueueLimitLocked(q.Name()); err != nil {
+		if err := t.checkQueueLimitLocked(q.Name); err != nil {
 			return err
 		}
-		if err := t.vh.memory.takeLocked(q.footprint(), t.queueLabel(q.Name()), q.Name() == policy.UndeliverableQueue); err != nil {
+		if err := t.vh.memory.takeLocked(q.footprint(), t.queueLabel(q.Name), q.Name == policy.UndeliverableQueue); err != nil {
 			return err
 		}
 		t.coming++
@@ -217,8 +217,8 @@ func (t *Queues) addQueue(q *Queue) error {
 
 // placeQueueLocked is the end of addQueue.
 func (t *Queues) placeQueueLocked(q *Queue, a *applied) {
-	t.queues[q.Name()] = q
-	if lower := strings.ToLower(q.Name()); lower != q.Name() {
+	t.queues[q.Name] = q
+	if lower := strings.ToLower(q.Name); lower != q.Name {
 		t.cased[lower] = append(t.cased[lower], q)
 	}
 	q.policies = a
@@ -248,7 +248,7 @@ type QueueDeletion struct {
 // not empty, or with more messages than AtMost, where that was asked.
 func (t *Queues) Delete(owner Owner, name string, d QueueDeletion) (messages int, err error) {
 	q, err := t.GetFor(owner, name)
-	if err == nil && d.QueueID != 0 && d.QueueID != q.ID() {
+	if err == nil && d.QueueID != 0 && d.QueueID != q.ID {
 		err = NoQueue(t.vh.guard.name, name)
 	}
 	if err != nil {
@@ -262,13 +262,13 @@ func (t *Queues) Delete(owner Owner, name string, d QueueDeletion) (messages int
 	}
 	own := q.inSubqueue() // its lock and that of q are never held together
 	messages, err = q.remove(func() error {
-		if d.IfUnused && q.InUseLocked() {
+		if d.IfUnused && q.Messages.InUseLocked() {
 			return delivery.ErrInUse
 		}
-		if d.IfEmpty && (!q.EmptyLocked() || own > 0) {
+		if d.IfEmpty && (!q.Messages.EmptyLocked() || own > 0) {
 			return delivery.ErrNotEmpty
 		}
-		held, retained := q.HeldLocked()
+		held, retained := q.Messages.HeldLocked()
 		if n := held + retained + own; d.AtMost != nil && n > *d.AtMost {
 			return fmt.Errorf("has %d messages and dead letters, more than the %d that may be deleted", n, *d.AtMost)
 		}

@@ -62,7 +62,7 @@ func (vh *VHost) Definition() *catalog.VHost {
 func (q *Queue) definition() *catalog.Queue {
 	d := q.Declared()
 	return &catalog.Queue{
-		VHost: q.vh.guard.name, Name: q.Name(), ID: q.ID(), AutoDelete: d.AutoDelete,
+		VHost: q.vh.guard.name, Name: q.Name, ID: q.ID, AutoDelete: d.AutoDelete,
 		Recovered: q.recovered, Consumed: q.Consumed(), Args: catalog.SaveArgs(d.Args),
 		Transient: !q.Durable, Exclusive: d.Exclusive,
 	}
@@ -119,7 +119,7 @@ func (d destination) durable() bool {
 
 func (d destination) name() string {
 	if d.queue != nil {
-		return d.queue.Name()
+		return d.queue.Name
 	}
 	return d.exchange.name
 }

@@ -36,13 +36,13 @@ func (x *Exchange) reboundLocked(d destination) {
 	case d.exchange != nil && d.exchange.expired:
 		x.noteEarlierUseLocked(deadline.Instant(d.exchange.lastUsedAt.Load())) // ExpireIdle has put it there
 	case d.queue != nil && d.queue.marks.Load()&expired != 0:
-		x.noteEarlierUseLocked(d.queue.Idle.LastUse(x.vh.registry.env.Clock.Now()))
+		x.noteEarlierUseLocked(d.queue.Messages.Idle.LastUse(x.vh.registry.env.Clock.Now()))
 	case d.exchange != nil:
 		x.useLocked()
 		d.exchange.useLocked()
 	case d.queue.Settings().IdleMillis != 0:
 		x.useLocked()
-		d.queue.Idle.MarkUsed(x.vh.registry.env.Clock.Now())
+		d.queue.Messages.Idle.MarkUsed(x.vh.registry.env.Clock.Now())
 	default:
 		x.useLocked()
 	}
@@ -76,7 +76,7 @@ func (x *Exchange) lastUseLocked(now deadline.Instant, goOn func() bool) (last d
 			switch d := b.Destination; {
 			case d.goneLocked():
 			case d.queue != nil:
-				last = max(last, d.queue.Idle.LastUse(now), d.queue.useOfPartsLocked(now))
+				last = max(last, d.queue.Messages.Idle.LastUse(now), d.queue.useOfPartsLocked(now))
 			case met.first(d.exchange):
 				ahead = append(ahead, d.exchange)
 			}

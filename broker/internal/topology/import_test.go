@@ -62,7 +62,7 @@ func checkRuled(t *testing.T, vh *broker.VHost, governs func(name string) bool) 
 	t.Helper()
 	for _, q := range vh.Queues.List() {
 		user, _, _ := q.Policies()
-		assert.Equal(t, governs(q.Name()), user == "p", q.Name())
+		assert.Equal(t, governs(q.Name), user == "p", q.Name)
 	}
 }
 

@@ -22,7 +22,7 @@ type QueueInfo struct {
 
 // Info describes the queue.
 func (q *Queue) Info() QueueInfo {
-	return QueueInfo{QueueDeclare: q.Declared(), ID: q.ID(), VHost: q.vh.guard.name, Name: q.Name(), Owner: q.owner, Recovered: q.recovered, QueueState: q.State()}
+	return QueueInfo{QueueDeclare: q.Declared(), ID: q.ID, VHost: q.vh.guard.name, Name: q.Name, Owner: q.owner, Recovered: q.recovered, QueueState: q.Messages.State()}
 }
 
 // Declared is how the queue was declared, with the changes since. It is not to be changed.
@@ -35,7 +35,7 @@ func (t *Queues) List() []*Queue {
 	return all
 }
 
-func byName(x, y *Queue) int { return cmp.Compare(x.Name(), y.Name()) }
+func byName(x, y *Queue) int { return cmp.Compare(x.Name, y.Name) }
 
 // all lists the queues, in no order. What is declared or deleted meanwhile may be listed or not.
 func (t *Queues) all() (list []*Queue) {
@@ -213,7 +213,7 @@ func (vh *VHost) Destinations(exchange, key string) (names []string) {
 		return nil
 	}
 	for _, t := range found {
-		names = append(names, t.Queue.Name())
+		names = append(names, t.Queue.Name)
 	}
 	return names
 }

@@ -104,7 +104,7 @@ func (f *footprint) giveAllLocked() {
 }
 
 func (q *Queue) footprint() int64 {
-	return queueBytes + int64(len(q.Name())) + q.Declared().Args.Footprint()
+	return queueBytes + int64(len(q.Name)) + q.Declared().Args.Footprint()
 }
 
 func (x *Exchange) footprint() int64 {

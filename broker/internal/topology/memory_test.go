@@ -74,8 +74,8 @@ func TestWhatIsDeclaredIsCounted(t *testing.T) {
 	one, err := vh.Queues.Declare(nil, "q", broker.QueueDeclare{})
 	require.NoError(t, err)
 	require.NoError(t, vh.Exchanges.Declare("x", broker.ExchangeDeclare{Kind: "fanout", AutoDelete: true}))
-	require.NoError(t, vh.Bind(nil, broker.Binding{Source: "x", Destination: one.Name(), RoutingKey: "k"}))
-	require.NoError(t, vh.Bind(nil, broker.Binding{Source: "x", Destination: one.Name(), RoutingKey: "k"}))
+	require.NoError(t, vh.Bind(nil, broker.Binding{Source: "x", Destination: one.Name, RoutingKey: "k"}))
+	require.NoError(t, vh.Bind(nil, broker.Binding{Source: "x", Destination: one.Name, RoutingKey: "k"}))
 	_, err = vh.Queues.Delete(nil, "q", broker.QueueDeletion{}) // the exchange goes with its last binding
 	require.NoError(t, err)
 	for _, name := range hosts {

@@ -52,7 +52,7 @@ var ungoverned = &applied{}
 // definition is what the policies of a ruling set together.
 func (g *governed) definition() policy.Definition {
 	user, operator := g.ruling[policy.User], g.ruling[policy.Operator]
-	if g.queue != nil && g.queue.Name() == policy.UndeliverableQueue {
+	if g.queue != nil && g.queue.Name == policy.UndeliverableQueue {
 		user, operator = forUndeliverable(user), forUndeliverable(operator)
 	}
 	return policy.Effective(user, operator)
@@ -76,7 +76,7 @@ func (t *Policies) appliedLocked(g *governed) *applied {
 	switch {
 	case g.ruling == ruling{}:
 		return ungoverned
-	case g.queue != nil && g.queue.Name() == policy.UndeliverableQueue:
+	case g.queue != nil && g.queue.Name == policy.UndeliverableQueue:
 		return &applied{g.ruling, g.definition()}
 	case t.combined[g.ruling] == nil:
 		t.combined[g.ruling] = &applied{g.ruling, g.definition()}
@@ -261,9 +261,9 @@ func (g *governed) classAndName() (policy.Class, string) {
 	case g.exchange != nil:
 		return policy.Exchange, g.exchange.name
 	case g.queue.Arguments.Type == policy.Quorum:
-		return policy.QuorumQueue, g.queue.Name()
+		return policy.QuorumQueue, g.queue.Name
 	}
-	return policy.ClassicQueue, g.queue.Name()
+	return policy.ClassicQueue, g.queue.Name
 }
 
 // portion is how many queues or exchanges are read, or set, at a time with mu held: some 20 µs.
@@ -340,7 +340,7 @@ func (t *Policies) setPolicies(list []governed) (queues []*Queue) {
 	for i := range list {
 		g := &list[i]
 		switch {
-		case g.queue != nil && t.vh.Queues.queues[g.queue.Name()] == g.queue:
+		case g.queue != nil && t.vh.Queues.queues[g.queue.Name] == g.queue:
 			g.queue.policies = t.appliedLocked(g)
 			queues = append(queues, g.queue)
 		case g.exchange != nil && t.vh.Exchanges.exchanges[g.exchange.name] == g.exchange:
@@ -394,13 +394,13 @@ func find(sets [2]policy.Set, g governed) governed {
 // applySettings computes the settings of a queue again. It leaves its messages alone, also those above
 // a lower limit. Called with governing or mu held.
 func (q *Queue) applySettings() {
-	q.Apply(q.vh.registry.settings.share(q.under(q.policies.definition)))
+	q.Messages.Apply(q.vh.registry.settings.share(q.under(q.policies.definition)))
 }
 
 // under are the settings of a queue by its arguments and what policies set.
 func (q *Queue) under(d policy.Definition) policy.Settings {
 	declared := q.declared.Load()
-	return d.Apply(*declared.settings, declared.Args, q.Name())
+	return d.Apply(*declared.settings, declared.Args, q.Name)
 }
 
 // governLocked computes what applies to the exchange: the alternate exchange of its argument,

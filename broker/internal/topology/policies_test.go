@@ -77,8 +77,8 @@ func TestPoliciesAgainstModel(t *testing.T) {
 	}
 	for _, q := range vh.Queues.List() {
 		user, operator, effective := q.Policies()
-		assert.Equal(t, name(policy.User, policy.ClassicQueue, q.Name()), user, q.Name())
-		assert.Equal(t, name(policy.Operator, policy.ClassicQueue, q.Name()), operator, q.Name())
+		assert.Equal(t, name(policy.User, policy.ClassicQueue, q.Name), user, q.Name)
+		assert.Equal(t, name(policy.Operator, policy.ClassicQueue, q.Name), operator, q.Name)
 		assert.Equal(t, len(effective) > 0, q.Settings().Core.MaxLength == 5, "the settings are those of the policies")
 	}
 	for _, x := range vh.Exchanges.List() {

@@ -72,7 +72,7 @@ func (r *BacklogEffect) aim(list []governed) {
 		}
 		was, set := q.Settings(), q.under(list[i].definition())
 		if set.Purpose != was.Purpose || set.Objective != was.Objective {
-			r.Aims = append(r.Aims, fmt.Sprintf("%s: %s, %s", q.Name(), cmp.Or(set.Purpose.String(), "purpose inferred"), cmp.Or(set.Objective.String(), "no objective")))
+			r.Aims = append(r.Aims, fmt.Sprintf("%s: %s, %s", q.Name, cmp.Or(set.Purpose.String(), "purpose inferred"), cmp.Or(set.Objective.String(), "no objective")))
 		}
 	}
 }
@@ -102,10 +102,10 @@ func collect(k policy.Kind, name string, to *[]governedQueue) func([]governed) {
 
 // apply applies a time to live to the messages in the queues; a dry run only counts them.
 func (r *BacklogEffect) apply(queues []governedQueue, dry bool) {
-	slices.SortFunc(queues, func(a, b governedQueue) int { return cmp.Compare(a.queue.Name(), b.queue.Name()) })
+	slices.SortFunc(queues, func(a, b governedQueue) int { return cmp.Compare(a.queue.Name, b.queue.Name) })
 	for i := range queues {
 		if len(r.Names) < maxNames {
-			r.Names = append(r.Names, queues[i].queue.Name())
+			r.Names = append(r.Names, queues[i].queue.Name)
 		}
 		r.add(&queues[i], dry)
 	}
@@ -117,7 +117,7 @@ func (r *BacklogEffect) add(q *governedQueue, dry bool) {
 	page := make([]deadline.Ref, 0, delivery.PageSize)
 	for from, more := queue.Seq(0), true; more; {
 		var to deadline.Instant
-		page, to, from, more = q.queue.LaterThan(from, page[:0], q.ttlMillis, q.precedence)
+		page, to, from, more = q.queue.Messages.LaterThan(from, page[:0], q.ttlMillis, q.precedence)
 		if dry {
 			r.Earlier += len(page)
 			if q.ttlMillis == 0 {
@@ -127,7 +127,7 @@ func (r *BacklogEffect) add(q *governedQueue, dry bool) {
 		}
 		q.queue.vh.registry.env.AwaitFeed() // each message has two events
 		s := q.queue.vh.registry.env.Begin()
-		q.queue.Reschedule(s, page, to, false, func(outcome deadline.Outcome, _ deadline.Ref) {
+		q.queue.Messages.Reschedule(s, page, to, false, func(outcome deadline.Outcome, _ deadline.Ref) {
 			if outcome != deadline.Gone {
 				r.Earlier++
 			}

@@ -14,13 +14,14 @@ import (
 // nil for the broker itself.
 type Owner any
 
-// Queue is a declared queue: a running queue, and what its virtual host knows about it. Safe for
+// Queue is a declared queue: what is in it, and what its virtual host knows about it. Safe for
 // concurrent use.
 type Queue struct {
-	delivery.Queue
-	vh       *VHost
-	declared atomic.Pointer[declaration] // replaced with vh.mu held
-	owner    Owner                       // of an exclusive queue
+	delivery.Identity // of Messages, too
+	Messages          delivery.Queue
+	vh                *VHost
+	declared          atomic.Pointer[declaration] // replaced with vh.mu held
+	owner             Owner                       // of an exclusive queue
 
 	recovered bool // made for messages whose queue's definition was not found
 	gone      bool // it is deleted; what is left of its bindings leads nowhere. Guarded by vh.mu
@@ -59,7 +60,7 @@ func (q *Queue) NoteConsumed() {
 	}
 	key := q.definition().Key()
 	_ = q.vh.guard.claimedNow(key, func() error { // an error: the virtual host was deleted
-		if q.vh.Queues.queues[q.Name()] == q {
+		if q.vh.Queues.queues[q.Name] == q {
 			q.vh.guard.noteLocked(key, q.definition())
 		}
 		return nil
@@ -84,7 +85,7 @@ func (q *Queue) locked() error {
 // LastConsumerGone deletes an auto-delete queue whose last consumer has gone.
 func (q *Queue) LastConsumerGone() {
 	_, _ = q.remove(func() error {
-		if q.InUseLocked() {
+		if q.Messages.InUseLocked() {
 			return delivery.ErrInUse
 		}
 		return nil
@@ -118,7 +119,7 @@ func (q *Queue) remove(veto func() error) (ready int, err error) {
 func (q *Queue) drop(veto func() error) (ready int, left leftovers, err error) {
 	s := q.vh.registry.env.Begin()
 	defer s.Done()
-	ready, orphans, held, err := q.Delete(s, veto)
+	ready, orphans, held, err := q.Messages.Delete(s, veto)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -143,7 +144,7 @@ type leftover struct {
 func (l leftovers) settle() {
 	for _, x := range l {
 		if x.held.Settle(); x.noted {
-			x.q.vh.registry.ForgetDeleted(x.q.ID())
+			x.q.vh.registry.ForgetDeleted(x.q.ID)
 		}
 	}
 }
@@ -159,9 +160,9 @@ func (q *Queue) erase() (all bool) {
 	vh := q.vh
 	vh.guard.lock()
 	defer vh.guard.unlock()
-	if vh.Queues.queues[q.Name()] == q {
-		delete(vh.Queues.queues, q.Name())
-		lower := strings.ToLower(q.Name())
+	if vh.Queues.queues[q.Name] == q {
+		delete(vh.Queues.queues, q.Name)
+		lower := strings.ToLower(q.Name)
 		others := slices.DeleteFunc(vh.Queues.cased[lower], func(x *Queue) bool { return x == q })
 		if vh.Queues.cased[lower] = others; len(others) == 0 {
 			delete(vh.Queues.cased, lower)
@@ -169,13 +170,13 @@ func (q *Queue) erase() (all bool) {
 		vh.memory.giveLocked(q.footprint())
 		if q.Durable {
 			vh.guard.noteLocked(q.definition().Key(), nil)
-			vh.guard.noteLocked(DeletedKey(q.ID()), true)
+			vh.guard.noteLocked(DeletedKey(q.ID), true)
 		}
 		if q.marks.Load()&missed != 0 && vh.former != nil {
-			vh.former("", q.Name(), q)
+			vh.former("", q.Name, q)
 		}
 	}
-	if q.recovered && vh.registry.ByID(q.ID()) == q {
+	if q.recovered && vh.registry.ByID(q.ID) == q {
 		vh.registry.Adopted.Add(-1)
 	}
 	delete(vh.Queues.owned[q.owner], q)
@@ -185,7 +186,7 @@ func (q *Queue) erase() (all bool) {
 		vh.sweeps.stepLocked(sweepStep)
 	}
 	vh.registry.drop(q)
-	vh.registry.env.Timers.Drop(&q.Queue)
+	vh.registry.env.Timers.Drop(&q.Messages)
 	vh.changedLocked()
 	return vh.guard.deleted
 }

@@ -17,14 +17,14 @@ func (q *Queue) countUseOfParts() {
 	q.vh.guard.mu.RLock()
 	used := q.useOfPartsLocked(q.vh.registry.env.Clock.Now())
 	q.vh.guard.mu.RUnlock()
-	q.Idle.MarkUsed(used)
+	q.Messages.Idle.MarkUsed(used)
 }
 
 // useOfPartsLocked is when a part of q was last used; 0: never, or there is none. Called with vh.mu held.
 func (q *Queue) useOfPartsLocked(now deadline.Instant) (last deadline.Instant) {
 	for _, suffix := range [...]string{policy.SubqueueSuffix, policy.DeferredSuffix, policy.SubqueueSuffix + policy.DeferredSuffix} {
-		if part := q.vh.Queues.queues[q.Name()+suffix]; part != nil {
-			last = max(last, part.Idle.LastUse(now))
+		if part := q.vh.Queues.queues[q.Name+suffix]; part != nil {
+			last = max(last, part.Messages.Idle.LastUse(now))
 		}
 	}
 	return last
@@ -35,11 +35,11 @@ func (q *Queue) useOfPartsLocked(now deadline.Instant) (last deadline.Instant) {
 func (q *Queue) expireIdle() bool {
 	messages := 0
 	_, left, err := q.drop(func() error {
-		if !q.Idle.IsOverLocked() {
+		if !q.Messages.Idle.IsOverLocked() {
 			return delivery.ErrInUse
 		}
 		q.marks.Or(expired)
-		held, retained := q.HeldLocked()
+		held, retained := q.Messages.HeldLocked()
 		messages = held + retained
 		return nil
 	})
@@ -59,17 +59,17 @@ func (q *Queue) expireIdle() bool {
 		q.vh.registry.run(settle)
 	}
 	q.vh.registry.log.Info("queue expired: unused for its x-expires or x-auto-delete-on-idle",
-		zap.String("vhost", q.vh.guard.name), zap.String("queue", q.Name()), zap.Int("messages", messages))
+		zap.String("vhost", q.vh.guard.name), zap.String("queue", q.Name), zap.Int("messages", messages))
 	return true
 }
 
 // Judge deletes q, or begins its period again if a delayed message will go to it (awaited) or it
 // has been used since.
 func (q *Queue) Judge(awaited bool) {
-	q.Idle.EndCheck(awaited)
+	q.Messages.Idle.EndCheck(awaited)
 	q.countUseOfParts()
 	if q.expireIdle() {
 		return
 	}
-	q.Idle.SetTimer()
+	q.Messages.Idle.SetTimer()
 }

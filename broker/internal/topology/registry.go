@@ -84,18 +84,18 @@ func (r *Registry) ByID(id uint64) *Queue {
 func (r *Registry) add(q *Queue) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.byID[q.ID()] = q
+	r.byID[q.ID] = q
 }
 
 // drop removes a deleted queue and keeps its statistics.
 func (r *Registry) drop(q *Queue) {
-	_, _, stats := q.Load()
+	_, _, stats := q.Messages.Load()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.byID[q.ID()] != q {
+	if r.byID[q.ID] != q {
 		return
 	}
-	delete(r.byID, q.ID())
+	delete(r.byID, q.ID)
 	r.Deleted.Add(1)
 	r.retired.Add(&stats)
 }
@@ -132,7 +132,7 @@ func (r *Registry) Trim(queues []*Queue) {
 	r.run(func() {
 		defer close(done)
 		for _, q := range limited {
-			q.Trim()
+			q.Messages.Trim()
 		}
 	})
 	select {
@@ -154,7 +154,7 @@ func (r *Registry) Loads(fn func(q *Queue, messages, consumers int, c *delivery.
 	all := r.queuesLocked()
 	r.mu.RUnlock()
 	for _, q := range all {
-		messages, consumers, c := q.Load()
+		messages, consumers, c := q.Messages.Load()
 		sum.Add(&c)
 		fn(q, messages, consumers, &c)
 	}

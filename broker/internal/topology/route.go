@@ -465,7 +465,7 @@ func AddAll(b *delivery.Batch, targets []Target, it *delivery.Item) {
 	it.Named = nil // a batch keeps its items' memory
 	for _, t := range targets {
 		it.Bound, it.Message.ExpiresAt = t.Bound, named.Earlier(own, t.Queue.Settings())
-		b.AddWithFlags(&t.Queue.Queue, t.CeilingMillis, it, flags)
+		b.AddWithFlags(&t.Queue.Messages, t.CeilingMillis, it, flags)
 	}
 	it.Message.ExpiresAt, it.Named = own, named
 }

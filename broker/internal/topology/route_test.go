@@ -187,8 +187,8 @@ func TestRoutesThroughExchanges(t *testing.T) {
 			require.NoError(t, err)
 			got := map[string]int64{}
 			for _, to := range found {
-				require.NotContains(t, got, to.Queue.Name())
-				got[to.Queue.Name()] = to.CeilingMillis
+				require.NotContains(t, got, to.Queue.Name)
+				got[to.Queue.Name] = to.CeilingMillis
 			}
 			require.Equal(t, expected(all, from, keys), got)
 		}
@@ -310,7 +310,7 @@ func TestChangesDuringALongRoute(t *testing.T) {
 		select {
 		case targets := <-found:
 			require.Len(t, targets, 1)
-			assert.Equal(t, "q", targets[0].Queue.Name())
+			assert.Equal(t, "q", targets[0].Queue.Name)
 			assert.Greater(t, changes, 500)
 			return
 		default:

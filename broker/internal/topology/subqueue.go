@@ -67,7 +67,7 @@ func (q *Queue) completeSubqueue() error {
 		}
 		return err
 	}
-	if _, err := vh.Queues.Get(q.Name()); err != nil { // q was deleted in the meantime, and that may have missed its sub-queue
+	if _, err := vh.Queues.Get(q.Name); err != nil { // q was deleted in the meantime, and that may have missed its sub-queue
 		_, _ = sub.remove(func() error { return nil }) // only a second deletion fails
 	}
 	return nil
@@ -79,7 +79,7 @@ func (t *Queues) CompleteSubqueues(queues []*Queue) {
 	for _, q := range queues {
 		if err := q.completeSubqueue(); err != nil {
 			t.vh.registry.log.Error("cannot create the dead-letter queue that a policy asks for; dead letters are parked until the cause is corrected and the policy is set again",
-				zap.String("vhost", q.vh.guard.name), zap.String("queue", q.Name()), zap.Error(err))
+				zap.String("vhost", q.vh.guard.name), zap.String("queue", q.Name), zap.Error(err))
 		}
 	}
 }
@@ -88,7 +88,7 @@ func (t *Queues) CompleteSubqueues(queues []*Queue) {
 func companion(q *Queue, suffix string) *Queue {
 	q.vh.guard.mu.RLock()
 	defer q.vh.guard.mu.RUnlock()
-	return q.vh.Queues.queues[q.Name()+suffix]
+	return q.vh.Queues.queues[q.Name+suffix]
 }
 
 // inSubqueue is how many messages, ready and unacked, are in q's sub-queue. They are deleted with q.
@@ -97,13 +97,13 @@ func (q *Queue) inSubqueue() int {
 	if sub == nil {
 		return 0
 	}
-	ready, unacked, _ := sub.Counts()
+	ready, unacked, _ := sub.Messages.Counts()
 	return ready + unacked
 }
 
 // DeadLetters is how many dead letters are deleted with the queue: those that no target has taken
 // yet, and those in its sub-queue.
-func (q *Queue) DeadLetters() int { return q.Retained.Count() + q.inSubqueue() }
+func (q *Queue) DeadLetters() int { return q.Messages.Retained.Count() + q.inSubqueue() }
 
 // dropSubqueue deletes the sub-queue of a deleted queue, and its deferred messages.
 func (q *Queue) dropSubqueue() (left leftovers) {
@@ -128,7 +128,7 @@ func checkSubqueue(name string) error {
 // OnlyDeadLetters refuses a client that publishes into a sub-queue.
 func (q *Queue) OnlyDeadLetters() error {
 	return amqp.NewException(amqp.AccessRefused, 0, 0, "%s takes the dead letters of queue '%s' and nothing else",
-		q.Label(), strings.TrimSuffix(q.Name(), policy.SubqueueSuffix))
+		q.Label(), strings.TrimSuffix(q.Name, policy.SubqueueSuffix))
 }
 
 // checkQueueDeletable refuses to delete the sub-queue of an existing queue.

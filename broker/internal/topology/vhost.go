@@ -256,7 +256,7 @@ func (e *Ended) Undefine() error {
 	e.eachKeyLocked(func(key string, q *Queue) {
 		changes = append(changes, store.Definition{Key: key})
 		if q != nil {
-			changes = append(changes, catalog.Definition(DeletedKey(q.ID()), true))
+			changes = append(changes, catalog.Definition(DeletedKey(q.ID), true))
 		}
 		if len(changes) >= undefineStep {
 			flush()
@@ -277,8 +277,8 @@ func (e *Ended) RemoveQueues() {
 	}
 	left.settle()
 	for _, q := range e.Queues {
-		if q.Durable && q.Letters.Count() == 0 { // otherwise the next start forgets it
-			ids = append(ids, q.ID())
+		if q.Durable && q.Messages.Letters.Count() == 0 { // otherwise the next start forgets it
+			ids = append(ids, q.ID)
 		}
 	}
 	e.vh.registry.ForgetDeleted(ids...)

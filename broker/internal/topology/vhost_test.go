@@ -21,7 +21,7 @@ func TestQueueInAnyCase(t *testing.T) {
 	for _, first := range []string{"ORDERS", "Orders", "orders"} {
 		q, err := vh.Queues.GetAnyCase("oRDERS")
 		require.NoError(t, err)
-		assert.Equal(t, first, q.Name())
+		assert.Equal(t, first, q.Name)
 		_, err = vh.Queues.Delete(nil, first, broker.QueueDeletion{})
 		require.NoError(t, err)
 	}
@@ -29,7 +29,7 @@ func TestQueueInAnyCase(t *testing.T) {
 	assert.EqualValues(t, 404, codeOf(err))
 	q, err := vh.Queues.GetAnyCase("été")
 	require.NoError(t, err)
-	assert.Equal(t, "ÉTÉ", q.Name())
+	assert.Equal(t, "ÉTÉ", q.Name)
 }
 
 // TestQueueInAnyCaseOfMany: it is found without a list of the others.

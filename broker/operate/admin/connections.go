@@ -212,7 +212,7 @@ deadlines: they expire only if they are given back. To take them away from a con
 	all, err := operate.Holders(c.Access, c.Actor, operate.QueueName{VHost: q.VHost, Name: q.Queue})
 	for i := range all {
 		h := &all[i]
-		channel, queue := server.ChannelInfo{Number: h.Channel, Connection: h.Connection}, HeldQueue{h.Queue.Name(), h.Queue.VHost().Name()}
+		channel, queue := server.ChannelInfo{Number: h.Channel, Connection: h.Connection}, HeldQueue{h.Queue.Name, h.Queue.VHost().Name()}
 		list = append(list, Holder{
 			VHost: queue.VHost, Queue: queue, Client: h.Client, Unacked: h.Unacked, Oldest: unlessZero(h.OldestMillis), PastDeadline: h.PastDeadline,
 			Activity: string(h.Status), Prefetch: h.Prefetch, User: h.User, ConsumerTag: h.Tag, Connection: h.Connection, Kind: h.Kind(), AckRequired: !h.NoAck,

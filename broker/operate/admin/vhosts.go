@@ -50,7 +50,7 @@ var ListVHosts = operate.Define(operate.Op{
 	}
 	if c.VHost != nil {
 		for _, one := range c.VHost.Queues.List() {
-			list[0].DeadLetters += one.Retained.Count()
+			list[0].DeadLetters += one.Messages.Retained.Count()
 		}
 	}
 	return list, err

@@ -91,9 +91,9 @@ var ListDeadlines = operate.Define(operate.Op{
 		if err := ctx.Err(); err != nil { // the client has gone
 			return page, err
 		}
-		one := QueueDeadlines{VHost: from.VHost().Name(), Queue: from.Name()}
+		one := QueueDeadlines{VHost: from.VHost().Name(), Queue: from.Name}
 		first := deadline.Instant(0)
-		from.EachDue(func(d deadline.Ref) {
+		from.Messages.EachDue(func(d deadline.Ref) {
 			if (before == 0 || d.Deadline <= before) && (after == 0 || d.Deadline > after) {
 				if one.Count++; first == 0 || d.Deadline < first {
 					first = d.Deadline
@@ -111,7 +111,7 @@ var ListDeadlines = operate.Define(operate.Op{
 	slices.SortFunc(page.Queues, func(a, b QueueDeadlines) int { return cmp.Or(b.Count-a.Count, cmp.Compare(a.Queue, b.Queue)) })
 	next = earliest(next, r.Count)
 	for i := range next {
-		if x, ok := next[i].queue.BrowseOne(queue.Seq(next[i].Seq), 0); ok { // otherwise it has left
+		if x, ok := next[i].queue.Messages.BrowseOne(queue.Seq(next[i].Seq), 0); ok { // otherwise it has left
 			page.Items = append(page.Items, deadlineOf(c, next[i].queue, &x, c.Broker.Now() >= next[i].Deadline))
 		}
 	}
@@ -121,7 +121,7 @@ var ListDeadlines = operate.Define(operate.Op{
 func deadlineOf(c *operate.Call, q *broker.Queue, x *broker.Browsed, overdue bool) Deadline {
 	m := c.Message(q, x)
 	return Deadline{
-		q.VHost().Name(), q.Name(), q.ID(), uint64(m.Seq), m.DeadlineMillis, m.State.String(), m.Properties.MessageID, string(m.Message.Exchange), string(m.Message.RoutingKey),
+		q.VHost().Name(), q.Name, q.ID, uint64(m.Seq), m.DeadlineMillis, m.State.String(), m.Properties.MessageID, string(m.Message.Exchange), string(m.Message.RoutingKey),
 		m.BodyBytes, overdue,
 	}
 }
@@ -142,7 +142,7 @@ func queuesWithDeadlines(c *operate.Call, r *DeadlineList) (list []*broker.Queue
 	}
 	for _, vh := range c.Within() {
 		list = append(list, slices.DeleteFunc(vh.Queues.List(), func(q *broker.Queue) bool {
-			return c.MayOn(&c.Actor, listDeadlines, vh, q.Name()) != nil
+			return c.MayOn(&c.Actor, listDeadlines, vh, q.Name) != nil
 		})...)
 	}
 	return list, nil
@@ -222,7 +222,7 @@ var ChangeDeadline = operate.Define(operate.Op{
 	},
 }, func(ctx context.Context, c *operate.Call, r DeadlineChange) (done DeadlineChanged, err error) {
 	q, err := c.Queue(r.Queue)
-	if err == nil && r.QueueID != 0 && r.QueueID != q.ID() {
+	if err == nil && r.QueueID != 0 && r.QueueID != q.ID {
 		err = operate.ErrMessageGone
 	}
 	was := int64(0)
@@ -254,15 +254,15 @@ func withID(ctx context.Context, q *broker.Queue, id string) (queue.Seq, error) 
 	case err != nil:
 		return 0, err
 	case len(found) == 0:
-		return 0, &operate.Missing{Reason: fmt.Sprintf("no ready message in %q has message-id %q", q.Name(), id)}
+		return 0, &operate.Missing{Reason: fmt.Sprintf("no ready message in %q has message-id %q", q.Name, id)}
 	case len(found) > 1:
-		return 0, &operate.Invalid{Reason: fmt.Sprintf("several messages in %q have message-id %q; name one by its number (curfew dlq search %s%s --filter %s)", q.Name(), id, deadline.Shell(q.Name()), deadletters.Flag(q.VHost().Name()), deadline.Shell(string(filter)))}
+		return 0, &operate.Invalid{Reason: fmt.Sprintf("several messages in %q have message-id %q; name one by its number (curfew dlq search %s%s --filter %s)", q.Name, id, deadline.Shell(q.Name), deadletters.Flag(q.VHost().Name()), deadline.Shell(string(filter)))}
 	}
 	return found[0].Seq, nil
 }
 
 func changeDeadline(b *broker.Broker, q *broker.Queue, c *DeadlineChange) (done DeadlineChanged, was int64, err error) {
-	x, ok := q.BrowseOne(c.Seq, 0)
+	x, ok := q.Messages.BrowseOne(c.Seq, 0)
 	if !ok {
 		return done, 0, operate.ErrMessageGone
 	}
@@ -273,7 +273,7 @@ func changeDeadline(b *broker.Broker, q *broker.Queue, c *DeadlineChange) (done 
 		return done, was, &operate.Invalid{Reason: "no message expires here (CURFEW_TTL=off), so there is no deadline to change"}
 	}
 	var outcome deadline.Outcome
-	ref := q.Ref(&x)
+	ref := q.Messages.Ref(&x)
 	if c.Fire {
 		outcome, ref.Deadline = b.FireNow(ref, c.Drop), 0
 	} else {
@@ -325,7 +325,7 @@ var RenewLock = operate.Define(operate.Op{
 	if err != nil {
 		return answer, err
 	}
-	until, ok := q.RenewLock(r.Token)
+	until, ok := q.Messages.RenewLock(r.Token)
 	if !ok {
 		return answer, operate.ErrNoLock
 	}

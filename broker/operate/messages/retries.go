@@ -41,12 +41,12 @@ var ListRetries = operate.Define(operate.Op{
 	if err != nil {
 		return nil, err
 	}
-	found, err := q.Browse(broker.Browse{Count: r.Count, State: queue.Waiting})
+	found, err := q.Messages.Browse(broker.Browse{Count: r.Count, State: queue.Waiting})
 	rows := make([]RetryRow, len(found))
 	for i := range found {
 		m := c.Message(q, &found[i])
 		rows[i] = RetryRow{
-			fmt.Sprintf("%d-%d-%d", q.ID(), m.Seq, m.Deadline), c.Broker.UnixMillis(m.WaitsUntil), int(m.Failed), m.DeadlineMillis,
+			fmt.Sprintf("%d-%d-%d", q.ID, m.Seq, m.Deadline), c.Broker.UnixMillis(m.WaitsUntil), int(m.Failed), m.DeadlineMillis,
 			m.Properties.MessageID, string(m.Message.Exchange), string(m.Message.RoutingKey), m.BodyBytes,
 		}
 	}
@@ -84,7 +84,7 @@ func endRetry(ctx context.Context, c *operate.Call, r RetryName, drop bool) (non
 		return none, err
 	}
 	var ref deadline.Ref
-	if n, _ := fmt.Sscanf(r.ID, "%d-%d-%d", &ref.Queue, &ref.Seq, &ref.Deadline); n != 3 || ref.Queue != q.ID() || !q.EndWait(ref, drop) {
+	if n, _ := fmt.Sscanf(r.ID, "%d-%d-%d", &ref.Queue, &ref.Seq, &ref.Deadline); n != 3 || ref.Queue != q.ID || !q.Messages.EndWait(ref, drop) {
 		return none, operate.ErrNotWaiting
 	}
 	return none, c.Commit(ctx)

@@ -130,7 +130,7 @@ func listed[T, E any](c *call, all []T, show func(T) E) {
 
 func (c *call) queues() (all []*broker.Queue) {
 	for _, q := range c.vh.Queues.List() {
-		name := q.Name()
+		name := q.Name
 		if !policy.IsSubqueue(name) && !strings.HasSuffix(name, policy.DeferredSuffix) && !strings.Contains(strings.ToLower(name), subscriptions) {
 			all = append(all, q)
 		}
@@ -143,7 +143,7 @@ func (c *call) subscriptions(topic string) []*broker.Queue {
 	if c.ofTopics == nil {
 		c.ofTopics = map[string][]*broker.Queue{}
 		for _, q := range c.vh.Queues.List() {
-			if of, name := servicebus.Split(q.Name()); name != "" && !policy.IsSubqueue(name) && !strings.HasSuffix(name, policy.DeferredSuffix) {
+			if of, name := servicebus.Split(q.Name); name != "" && !policy.IsSubqueue(name) && !strings.HasSuffix(name, policy.DeferredSuffix) {
 				c.ofTopics[of] = append(c.ofTopics[of], q)
 			}
 		}
@@ -162,29 +162,29 @@ func (c *call) topic(x broker.ExchangeInfo) entry[entity] {
 
 func (c *call) queue(q *broker.Queue) entry[entity] {
 	i, kind := q.Info(), "QueueDescription"
-	if _, subscription := servicebus.Split(q.Name()); subscription != "" {
+	if _, subscription := servicebus.Split(q.Name); subscription != "" {
 		kind = "SubscriptionDescription"
 	}
 	e := entity{XMLName: xml.Name{Space: busSpace, Local: kind}, RequiresSession: new(bool), LockDuration: duration(i.Args["x-lock-duration"], "PT0S")}
 	e.settings(i.Args)
-	e.AccessedAt = instant(c.Operations.Broker.UnixMillis(q.Idle.LastUse(c.Operations.Broker.Now())))
+	e.AccessedAt = instant(c.Operations.Broker.UnixMillis(q.Messages.Idle.LastUse(c.Operations.Broker.Now())))
 	e.MaxDeliveryCount, _ = amqp.Integer(i.Args["x-max-delivery-count"])
 	drops := i.Args[policy.DeadLetterExpiredArg] == false
 	e.DeadLetteringOnMessageExpiration = new(bool)
 	*e.DeadLetteringOnMessageExpiration = !drops
 	size := i.ReadyBytes + i.UnackedBytes
 	n := counts{Space: countSpace, ActiveMessageCount: i.Ready + i.Unacked}
-	if dead, err := c.vh.Queues.Get(q.Name() + policy.SubqueueSuffix); err == nil {
-		ready, unacked, _ := dead.Counts()
+	if dead, err := c.vh.Queues.Get(q.Name + policy.SubqueueSuffix); err == nil {
+		ready, unacked, _ := dead.Messages.Counts()
 		n.DeadLetterMessageCount = ready + unacked
 	}
 	if kind == "QueueDescription" {
 		e.MaxSizeInMegabytes, e.RequiresDuplicateDetection, e.EnablePartitioning, e.SizeInBytes = 1024, new(bool), new(bool), &size
-		n.ScheduledMessageCount = c.scheduled(q.Name())
+		n.ScheduledMessageCount = c.scheduled(q.Name)
 	}
 	total := int64(n.ActiveMessageCount + n.DeadLetterMessageCount + n.ScheduledMessageCount)
 	e.MessageCount, e.CountDetails = &total, &n
-	return newEntry(q.Name(), e)
+	return newEntry(q.Name, e)
 }
 
 // scheduled counts the messages that are scheduled for a queue. All of them are looked at once in a request.
@@ -388,7 +388,7 @@ func (c *call) delete(path string) {
 		err = c.deleteQueue(path)
 	default:
 		for _, q := range c.subscriptions(path) {
-			if err := c.deleteQueue(q.Name()); err != nil && !errors.Is(err, operate.ErrNotFound) {
+			if err := c.deleteQueue(q.Name); err != nil && !errors.Is(err, operate.ErrNotFound) {
 				refuse(c.w, http.StatusBadRequest, err)
 				return
 			}

@@ -69,7 +69,7 @@ func hiddenForm(page string) url.Values {
 
 func TestDeadlinesAreOfferedToThoseWhoMayChangeThem(t *testing.T) {
 	s, q := deadlineSite(t)
-	require.Contains(t, s.get("/queue?vhost=/&name=q").body, fmt.Sprintf(`href="/deadline?name=q&amp;seq=1&amp;vhost=%%2F&amp;queue=%d"`, q.ID()))
+	require.Contains(t, s.get("/queue?vhost=/&name=q").body, fmt.Sprintf(`href="/deadline?name=q&amp;seq=1&amp;vhost=%%2F&amp;queue=%d"`, q.ID))
 	require.Equal(t, http.StatusNotFound, s.get("/deadline?vhost=/&name=q&seq=8").status)
 	require.Equal(t, http.StatusNotFound, s.get("/deadline?vhost=/&name=q&seq=x").status)
 
@@ -77,7 +77,7 @@ func TestDeadlinesAreOfferedToThoseWhoMayChangeThem(t *testing.T) {
 	require.NotContains(t, s.get("/queue?vhost=/&name=q").body, "/deadline")
 	require.Contains(t, s.get(ui.MessageURL("/deadline", "/", "q", 1)).body, "may not read")
 	form := url.Values{
-		"token": {s.ownToken()}, "vhost": {"/"}, "name": {"q"}, "seq": {"1"}, "queue": {fmt.Sprint(q.ID())}, "do": {"fire"}, "confirmed": {"1"},
+		"token": {s.ownToken()}, "vhost": {"/"}, "name": {"q"}, "seq": {"1"}, "queue": {fmt.Sprint(q.ID)}, "do": {"fire"}, "confirmed": {"1"},
 	}
 	require.Equal(t, http.StatusForbidden, s.post("/deadline", form).status)
 	s.permit("eye", "/", ".*", "")
@@ -114,7 +114,7 @@ func TestBadDeadlinesAreRefused(t *testing.T) {
 	x := s.standing(q)[0]
 	require.EqualValues(t, 1_000_000_000, x.Deadline)
 
-	s.b.Reschedule(q.Ref(&x), 2_000_000_000)
+	s.b.Reschedule(q.Messages.Ref(&x), 2_000_000_000)
 	seen.Set("do", "fire")
 	seen.Set("confirmed", "1")
 	a := s.post("/deadline", seen)
@@ -126,7 +126,7 @@ func TestBadDeadlinesAreRefused(t *testing.T) {
 // TestAnotherQueueOfTheName: the number of a message in a queue that was deleted is not that of one in its successor.
 func TestAnotherQueueOfTheName(t *testing.T) {
 	s, q := deadlineSite(t)
-	address := ui.DeadlineURL("/", "q", q.ID(), 1)
+	address := ui.DeadlineURL("/", "q", q.ID, 1)
 	seen := hiddenForm(s.get(address).body)
 	seen.Set("do", "fire")
 	plan := hiddenForm(s.post("/deadline", seen).body)

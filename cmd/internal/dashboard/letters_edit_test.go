@@ -87,7 +87,7 @@ func TestEdit(t *testing.T) {
 	dlq := s.dead(0)
 	q, _ := dlq.VHost().Queues.Get("q")
 	s.publish(dlq, amqp.Properties{}, "held")
-	_, err := dlq.Get(false, func(*broker.Delivery) {})
+	_, err := dlq.Messages.Get(false, func(*broker.Delivery) {})
 	require.NoError(t, err)
 	s.publish(dlq, amqp.Properties{Headers: died("q", "expired", ""), Has: amqp.HasHeaders}, "x")
 	page := s.get("/dead-letter?vhost=/&name=dlq").body

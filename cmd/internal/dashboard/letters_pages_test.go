@@ -282,7 +282,7 @@ func TestParkedSayWhy(t *testing.T) {
 	q := s.queue("/", "orders", amqp.Table{"x-dead-letter-exchange": "gone"})
 	for range 2 {
 		s.publish(q, amqp.Properties{}, "x")
-		require.Equal(t, deadline.Expired, s.b.FireNow(q.Ref(&s.standing(q)[0]), false))
+		require.Equal(t, deadline.Expired, s.b.FireNow(q.Messages.Ref(&s.standing(q)[0]), false))
 	}
 	vh, _ := s.b.VHost("/")
 	parked := func() string { return s.get("/dead-letter?vhost=/&name=curfew.undeliverable").body }
@@ -320,7 +320,7 @@ func TestParkedForWantOfAQueue(t *testing.T) {
 	s := newSite(t).logIn("root")
 	q := s.queue("/", "orders", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "orders.dead"})
 	s.publish(q, amqp.Properties{}, "x")
-	require.Equal(t, deadline.Expired, s.b.FireNow(q.Ref(&s.standing(q)[0]), false))
+	require.Equal(t, deadline.Expired, s.b.FireNow(q.Messages.Ref(&s.standing(q)[0]), false))
 	require.Eventually(t, func() bool {
 		return strings.Contains(s.get("/dead-letter?vhost=/&name=curfew.undeliverable").body, "there is no queue <b>orders.dead</b>. Declare it; then replay")
 	}, eventually, pollEvery)

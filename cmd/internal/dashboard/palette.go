@@ -89,7 +89,7 @@ func findNames(o *operate.Access, a operate.Actor, text string, most int) (list 
 	}
 	for _, vh := range o.VHosts(a) {
 		for _, q := range vh.Queues.List() {
-			add(found{operate.QueueName{VHost: vh.Name(), Name: q.Name()}, false})
+			add(found{operate.QueueName{VHost: vh.Name(), Name: q.Name}, false})
 		}
 		for _, x := range vh.Exchanges.List() {
 			if x.Name != "" {

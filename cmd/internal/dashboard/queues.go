@@ -105,7 +105,7 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 	}
 	of := map[uint64][]operate.Consumer{}
 	for i := range holders {
-		id := holders[i].Queue.ID()
+		id := holders[i].Queue.ID
 		of[id] = append(of[id], holders[i])
 	}
 	for i := range l.Rows {

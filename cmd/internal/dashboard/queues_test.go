@@ -108,10 +108,10 @@ func TestPeek(t *testing.T) {
 	for i := range peekRows + 1 {
 		s.publish(q, amqp.Properties{Expiration: "60000", Has: amqp.HasExpiration}, fmt.Sprint("secret body ", i))
 	}
-	_, err := q.Get(false, func(*broker.Delivery) {}) // the first is held past its deadline
+	_, err := q.Messages.Get(false, func(*broker.Delivery) {}) // the first is held past its deadline
 	require.NoError(t, err)
 	x := s.standing(q)[0]
-	s.b.Reschedule(q.Ref(&x), 1)
+	s.b.Reschedule(q.Messages.Ref(&x), 1)
 	a := s.get("/queue?vhost=/&name=q")
 	require.NotContains(t, a.body, "secret body", "bodies only when asked for")
 	require.Contains(t, a.body, "past its deadline")
@@ -133,7 +133,7 @@ func TestAnEmptyQueueThatIsFilled(t *testing.T) {
 	s := newSite(t).logIn("root")
 	require.NoError(t, s.b.Accounts.SetPermission(access.Permission{User: "root", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
 	q := s.queue("/", "filled", nil)
-	form := url.Values{"token": {s.ownToken()}, "vhost": {"/"}, "name": {"filled"}, "queue": {fmt.Sprint(q.ID())}, "asked": {"0"}}
+	form := url.Values{"token": {s.ownToken()}, "vhost": {"/"}, "name": {"filled"}, "queue": {fmt.Sprint(q.ID)}, "asked": {"0"}}
 	s.publish(q, amqp.Properties{}, "m")
 	a := s.post("/queue/delete", form)
 	require.Equal(t, http.StatusBadRequest, a.status)
@@ -158,7 +158,7 @@ func TestDeadLettersThatGoWithAQueue(t *testing.T) {
 	page := s.get("/queue/delete?vhost=/&name=own").body
 	require.Contains(t, page, "<dd class=\"bad\">1: they are lost, too.")
 	require.Contains(t, page, "Type 1 to confirm")
-	form := url.Values{"token": {s.ownToken()}, "vhost": {"/"}, "name": {"own"}, "queue": {fmt.Sprint(q.ID())}, "asked": {"0"}}
+	form := url.Values{"token": {s.ownToken()}, "vhost": {"/"}, "name": {"own"}, "queue": {fmt.Sprint(q.ID)}, "asked": {"0"}}
 	a := s.post("/queue/delete", form)
 	require.Equal(t, http.StatusBadRequest, a.status)
 	require.Contains(t, a.body, "has 1 messages and dead letters, more than the 0 that may be deleted")
@@ -195,7 +195,7 @@ func TestDeadLettersThatGoWithAVirtualHost(t *testing.T) {
 	q := s.queue("/", "orders", amqp.Table{"x-queue-type": "quorum", "x-dead-letter-exchange": "gone", "x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"})
 	s.publish(q, amqp.Properties{}, "x")
 	require.NotContains(t, s.get("/vhost/delete?name=/").body, "<dt>Dead letters</dt>")
-	require.Equal(t, deadline.Expired, s.b.FireNow(q.Ref(&s.standing(q)[0]), false))
+	require.Equal(t, deadline.Expired, s.b.FireNow(q.Messages.Ref(&s.standing(q)[0]), false))
 	require.Contains(t, s.get("/vhost/delete?name=/").body, "<dt>Dead letters</dt><dd>1</dd>")
 }
 
@@ -282,7 +282,7 @@ func TestQueuesNameTheirClients(t *testing.T) {
 	}
 	s.dial("stuck", "/", "orders")
 	for _, x := range s.standing(q) {
-		s.b.Reschedule(q.Ref(&x), 1)
+		s.b.Reschedule(q.Messages.Ref(&x), 1)
 	}
 	require.Contains(t, s.logIn("eye").get("/queues").body, ">stuck</a><span class=\"bad\"> holds 2 past deadline</span>")
 

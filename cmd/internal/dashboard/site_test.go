@@ -180,7 +180,7 @@ func (s *site) publish(q *broker.Queue, p amqp.Properties, body string) {
 	require.NoError(s, err)
 	publisher := vh.OwnPublisher()
 	publisher.ForTool = true // with the history of a dead letter, if it has one
-	routed, err := publisher.Add(&broker.Publication{RoutingKey: []byte(q.Name()), Properties: p.Append(nil), Body: []byte(body)})
+	routed, err := publisher.Add(&broker.Publication{RoutingKey: []byte(q.Name), Properties: p.Append(nil), Body: []byte(body)})
 	require.NoError(s, err)
 	require.True(s, routed)
 	publisher.Flush(nil)
@@ -207,7 +207,7 @@ func (s *site) dead(n int) *broker.Queue {
 // standing are the messages of a queue.
 func (s *site) standing(q *broker.Queue) []broker.Browsed {
 	s.Helper()
-	found, err := q.Browse(broker.Browse{Count: 1 << 20, BodyBytes: -1})
+	found, err := q.Messages.Browse(broker.Browse{Count: 1 << 20, BodyBytes: -1})
 	require.NoError(s, err)
 	return found
 }

@@ -97,7 +97,7 @@ func pagesOf(t *testing.T, name string) map[string]string {
 	for range 2 {
 		s.publish(held, amqp.Properties{}, name)
 	}
-	s.dial(name, name, held.Name())
+	s.dial(name, name, held.Name)
 	pages := map[string]string{"login": s.post("/login", url.Values{"name": {name}, "password": {"x"}, "to": {"/" + name}}).body}
 	s.logIn(name)
 	query, token := url.QueryEscape(name), s.ownToken()

@@ -48,7 +48,7 @@ func parkedIn(p *undeliverable) incident.Depth {
 // keeping is how a queue without a dead-letter exchange keeps what expires in it. A queue obeys one policy, so the one that is proposed repeats
 // what another sets for the queue, and goes before it.
 func keeping(vh *broker.VHost, q *broker.Queue) string {
-	name, queue := q.Name(), printable.Text(q.Name(), "")
+	name, queue := q.Name, printable.Text(q.Name, "")
 	if q.Declared().Exclusive { // it is gone with its client, and often has another name the next time
 		return "What expires in " + queue + " is lost. It is an exclusive queue: to keep that, its client declares it with x-dead-letter-exchange."
 	}

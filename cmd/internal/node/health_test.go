@@ -74,7 +74,7 @@ func TestStoreHealth(t *testing.T) {
 	vh, _ = n.broker.VHost("/")
 	require.Len(t, found(), 1)
 	require.Contains(t, found()[0], "they were put into 1 queue named")
-	_, err = vh.Queues.Delete(nil, fmt.Sprint(broker.RecoveredPrefix, q.ID()), broker.QueueDeletion{})
+	_, err = vh.Queues.Delete(nil, fmt.Sprint(broker.RecoveredPrefix, q.ID), broker.QueueDeletion{})
 	require.NoError(t, err)
 	require.Empty(t, found())
 	require.NoError(t, n.broker.Close())

@@ -42,7 +42,7 @@ func slowConsumer(t *testing.T, b *broker.Broker, sink slowSink) *broker.Consume
 	require.NoError(t, err)
 	p.Flush(nil)
 	c := &broker.Consumer{Tag: "c", Sink: sink}
-	require.NoError(t, q.Consume(c))
+	require.NoError(t, q.Messages.Consume(c))
 	return c
 }
 
@@ -66,7 +66,7 @@ func TestEventsFromSeveralGoroutines(t *testing.T) {
 		})
 	}
 	all.Wait()
-	ready, _, _ := q.Counts()
+	ready, _, _ := q.Messages.Counts()
 	require.Equal(t, 200, ready)
 }
 

@@ -107,8 +107,8 @@ func blocked(b *broker.Broker, dir string) string {
 	fullest, most := incident.QueueName{}, int64(0)
 	for _, vh := range b.VHosts() {
 		for _, q := range vh.Queues.List() {
-			if s := q.State(); s.ReadyBytes+s.UnackedBytes > most {
-				fullest, most = incident.QueueName{VHost: vh.Name(), Name: q.Name()}, s.ReadyBytes+s.UnackedBytes
+			if s := q.Messages.State(); s.ReadyBytes+s.UnackedBytes > most {
+				fullest, most = incident.QueueName{VHost: vh.Name(), Name: q.Name}, s.ReadyBytes+s.UnackedBytes
 			}
 		}
 	}
@@ -122,7 +122,7 @@ func blocked(b *broker.Broker, dir string) string {
 func (o *ownBroker) holders(stuck map[incident.QueueName]bool) (list []incident.PastDeadline) {
 	known := map[string]int{} // where the list has a queue's messages of a client
 	for _, h := range o.server.UnackedHolders() {
-		name, first, count := incident.QueueName{VHost: h.Queue.VHost().Name(), Name: h.Queue.Name()}, h.Earliest, h.PastDeadline
+		name, first, count := incident.QueueName{VHost: h.Queue.VHost().Name(), Name: h.Queue.Name}, h.Earliest, h.PastDeadline
 		if count == 0 && stuck[name] {
 			first, count = o.broker.Now(), h.Unacked
 		}

@@ -248,7 +248,7 @@ func TestConsumersComeAndGo(t *testing.T) {
 	}
 	require.Zero(t, look())
 	c := &broker.Consumer{Tag: "c", Client: "app", Sink: slowSink(func() {})}
-	require.NoError(t, q.Consume(c))
+	require.NoError(t, q.Messages.Consume(c))
 	came := look()
 	require.Equal(t, 1, came.Count)
 	require.WithinDuration(t, time.Now(), came.Came, time.Minute)
@@ -280,10 +280,10 @@ func TestMissingExchangesAreCounted(t *testing.T) {
 		require.NoError(t, err)
 		p.Flush(nil)
 		var seq queue.Seq
-		got, err := q.Get(false, func(x *broker.Delivery) { seq = x.Seq })
+		got, err := q.Messages.Get(false, func(x *broker.Delivery) { seq = x.Seq })
 		require.NoError(t, err)
 		require.True(t, got)
-		q.Settle(broker.Reject, []queue.Seq{seq}, nil)
+		q.Messages.Settle(broker.Reject, []queue.Seq{seq}, nil)
 		require.Contains(t, advice(), "curfew declare exchange ")
 		require.Equal(t, name != "a", strings.Contains(advice(), "Missing as well: "))
 	}

@@ -54,8 +54,8 @@ func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.Queu
 
 // consumersOf are the consumers of a queue, given those at the last look, if there was one.
 func consumersOf(b *broker.Broker, q *broker.Queue, was incident.Consumers, looked bool) incident.Consumers {
-	is, d := was, q.Departed()
-	_, _, is.Count = q.Counts()
+	is, d := was, q.Messages.Departed()
+	_, _, is.Count = q.Messages.Counts()
 	switch is.Last = d.Client; {
 	case looked && is.Count > was.Count:
 		is.Came = time.Now()
@@ -110,7 +110,7 @@ func (l *looker) namedLocked(b *broker.Broker, name incident.QueueName) (vh *bro
 
 // purposeLocked is what a queue is for, by its arguments, its policies and what leads where.
 func (l *looker) purposeLocked(vh *broker.VHost, q *broker.Queue) deadline.Purpose {
-	of, set := incident.QueueName{VHost: vh.Name(), Name: q.Name()}, q.Settings()
+	of, set := incident.QueueName{VHost: vh.Name(), Name: q.Name}, q.Settings()
 	if set.Purpose != 0 {
 		return set.Purpose
 	}

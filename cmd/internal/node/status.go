@@ -153,7 +153,7 @@ func (o *ownBroker) parked() (list []undeliverable) {
 		if err != nil {
 			continue
 		}
-		if ready, unacked, _ := q.Counts(); ready+unacked > 0 {
+		if ready, unacked, _ := q.Messages.Counts(); ready+unacked > 0 {
 			list = append(list, undeliverable{vh.Name(), ready + unacked, vh, q})
 		}
 	}

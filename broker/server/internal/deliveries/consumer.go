@@ -127,7 +127,7 @@ func (c *Consumer) Cancelled(*broker.Consumer) {
 // first Wake. link is nil for a client of AMQP 0-9-1. Errors: 530, the tag is in use; 540, a shared prefetch limit and a quorum queue;
 // and those of broker.Queue.Consume. The reader's.
 func (d *Deliveries) Consume(q *broker.Queue, m *amqp.BasicConsume, link Link) (*Consumer, error) {
-	if d.shared.limit > 0 && q.Type() == policy.Quorum {
+	if d.shared.limit > 0 && q.Arguments.Type == policy.Quorum {
 		return nil, amqp.NewException(amqp.NotImplemented, 0, 0, "%s does not support global qos", q.Label())
 	}
 	c := &Consumer{of: d, link: link, Prefetch: int(d.prefetch), Queue: q, arguments: encodeArguments(m.Arguments)}
@@ -138,7 +138,7 @@ func (d *Deliveries) Consume(q *broker.Queue, m *amqp.BasicConsume, link Link) (
 	if err := d.add(c); err != nil {
 		return nil, err
 	}
-	if err := q.Consume(&c.Consumer); err != nil {
+	if err := q.Messages.Consume(&c.Consumer); err != nil {
 		d.mu.Lock()
 		d.removeLocked(c)
 		d.mu.Unlock()

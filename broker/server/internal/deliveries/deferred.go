@@ -45,7 +45,7 @@ func (d *Deliveries) Defer(how broker.Settlement, tag uint64, multiple bool, id 
 				d.deferred = &deferrals{locked: map[[2]uint64]int{}}
 			}
 			if m.locked {
-				d.deferred.locked[[2]uint64{m.Queue.ID(), uint64(m.Seq)}] = len(d.deferred.list)
+				d.deferred.locked[[2]uint64{m.Queue.ID, uint64(m.Seq)}] = len(d.deferred.list)
 			}
 			d.deferred.list = append(d.deferred.list, deferredSettlement{how, t, m})
 			found = true

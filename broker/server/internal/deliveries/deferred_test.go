@@ -27,22 +27,22 @@ func deferring(t testing.TB, q *broker.Queue, n int) *Deliveries {
 func TestLockOfADeferredSettlementLapses(t *testing.T) {
 	q := new(broker.Queue)
 	d := deferring(t, q, 3)
-	assert.False(t, d.Lapsed(q.ID(), 4))
-	assert.False(t, d.Lapsed(q.ID()+1, 2), "of another queue")
-	assert.True(t, d.Lapsed(q.ID(), 2))
-	assert.False(t, d.Lapsed(q.ID(), 2), "it has lapsed")
+	assert.False(t, d.Lapsed(q.ID, 4))
+	assert.False(t, d.Lapsed(q.ID+1, 2), "of another queue")
+	assert.True(t, d.Lapsed(q.ID, 2))
+	assert.False(t, d.Lapsed(q.ID, 2), "it has lapsed")
 	again := d.unacked.add(Unacked{Queue: q, Seq: 2, locked: true})
 	require.NoError(t, d.Defer(broker.Ack, again, false, amqp.BasicAckID))
 	_, err := d.TakeDeferred()
 	assert.ErrorContains(t, err, "the lock on delivery tag 2 has lapsed")
-	assert.True(t, d.Lapsed(q.ID(), 2))
+	assert.True(t, d.Lapsed(q.ID, 2))
 	d.PutBackDeferred()
 	for tag, want := range map[uint64]queue.Seq{1: 1, 2: 0, 3: 3, again: 0} {
 		m, ok := d.unacked.take(tag)
 		assert.True(t, ok)
 		assert.Equal(t, want, m.Seq)
 	}
-	assert.False(t, d.Lapsed(q.ID(), 1), "nothing is deferred")
+	assert.False(t, d.Lapsed(q.ID, 1), "nothing is deferred")
 }
 
 // BenchmarkDeferredLocksLapse: each costs the same, however many are deferred.
@@ -55,7 +55,7 @@ func BenchmarkDeferredLocksLapse(b *testing.B) {
 				d := deferring(b, q, n)
 				b.StartTimer()
 				for seq := range queue.Seq(n) {
-					d.Lapsed(q.ID(), seq+1)
+					d.Lapsed(q.ID, seq+1)
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/lock")

@@ -33,7 +33,7 @@ func TestLapsedDeliveriesAreForgotten(t *testing.T) {
 	d, q := Deliveries{KeepLocks: true}, new(broker.Queue)
 	for seq := range queue.Seq(100_000) {
 		d.unacked.add(Unacked{Queue: q, Seq: seq + 1, locked: true})
-		assert.True(t, d.Lapsed(q.ID(), seq+1))
+		assert.True(t, d.Lapsed(q.ID, seq+1))
 	}
 	last := d.unacked.add(Unacked{Queue: q, Seq: 100_001, locked: true})
 	assert.Equal(t, 1, d.Info().Unacked)

@@ -222,7 +222,7 @@ func (r *ring) lapseIn(from, to uint64, id uint64, seq queue.Seq) bool {
 		if t > to {
 			break
 		}
-		if m.Seq == seq && m.Queue != nil && m.Queue.ID() == id {
+		if m.Seq == seq && m.Queue != nil && m.Queue.ID == id {
 			m.Seq, r.lastLapsed = 0, t
 			return true
 		}

@@ -155,9 +155,9 @@ func TestLapse(t *testing.T) {
 	_, ok := r.take(2)
 	assert.True(t, ok)
 	r.add(Unacked{Queue: q, Seq: 2})
-	assert.True(t, r.lapse(q.ID(), 1))
-	assert.True(t, r.lapse(q.ID(), 2))
-	assert.False(t, r.lapse(q.ID(), 2), "it has lapsed")
+	assert.True(t, r.lapse(q.ID, 1))
+	assert.True(t, r.lapse(q.ID, 2))
+	assert.False(t, r.lapse(q.ID, 2), "it has lapsed")
 	for tag := uint64(1); tag <= 3; tag += 2 {
 		m, ok := r.take(tag)
 		assert.True(t, ok)

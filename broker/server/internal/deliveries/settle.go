@@ -49,9 +49,9 @@ func (b *Batch) Flush() {
 	if b.Gathers {
 		b.runs = append(b.runs, broker.Settling{Queue: b.q, How: b.how, Seqs: slices.Clone(b.seqs), Consumer: b.wake})
 	} else if b.how == keepLocks {
-		b.q.KeepLocks(b.seqs, b.wake)
+		b.q.Messages.KeepLocks(b.seqs, b.wake)
 	} else {
-		b.q.Settle(b.how, b.seqs, b.wake)
+		b.q.Messages.Settle(b.how, b.seqs, b.wake)
 	}
 	if b.q, b.wake, b.seqs = nil, nil, b.seqs[:0]; cap(b.seqs) > 16*endAtOnce {
 		b.seqs = nil

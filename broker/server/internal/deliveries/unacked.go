@@ -32,7 +32,7 @@ func Deadlines(page []Unacked) (all []deadline.Instant) {
 	for i, m := range page {
 		seqs = append(seqs, m.Seq)
 		if i+1 == len(page) || page[i+1].Queue != m.Queue {
-			all, seqs = m.Queue.DeadlinesOf(seqs, all), seqs[:0]
+			all, seqs = m.Queue.Messages.DeadlinesOf(seqs, all), seqs[:0]
 		}
 	}
 	return all

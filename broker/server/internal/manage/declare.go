@@ -53,7 +53,7 @@ func (c *Declarer) Execute(m amqp.Method, last *string) (answer amqp.Method, kno
 		noWait = m.NoWait
 		var q *broker.Queue
 		if q, err = c.QueueToRead(m.Queue, *last); err == nil {
-			answer = &amqp.QueuePurgeOk{MessageCount: uint32(q.Purge())}
+			answer = &amqp.QueuePurgeOk{MessageCount: uint32(q.Messages.Purge())}
 		}
 	case *amqp.QueueDelete:
 		noWait = m.NoWait
@@ -109,11 +109,11 @@ func (c *Declarer) queueDeclare(m *amqp.QueueDeclare, last *string) (amqp.Method
 	if err != nil {
 		return nil, err
 	}
-	*last = q.Name()
-	ready, _, consumers := q.Counts()
+	*last = q.Name
+	ready, _, consumers := q.Messages.Counts()
 	name := m.Queue // as it was sent: a client may wait for the answer about that name, also where a sub-queue has another
 	if name == "" {
-		name = q.Name()
+		name = q.Name
 	}
 	return &amqp.QueueDeclareOk{Queue: name, MessageCount: uint32(ready), ConsumerCount: uint32(consumers)}, nil
 }
@@ -143,7 +143,7 @@ func (c *Declarer) declared(m *amqp.QueueDeclare, last string) (*broker.Queue, e
 	}
 	q, err := c.VHost.Queues.GetFor(c.Owner, name)
 	if err == nil {
-		q.RenewExpiry()
+		q.Messages.RenewExpiry()
 	}
 	return q, err
 }

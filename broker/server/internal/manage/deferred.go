@@ -19,7 +19,7 @@ const defaultLock int64 = 60_000
 
 // deferred is the queue with the deferred messages; nil: there has been none.
 func (e *Entity) deferred() *broker.Queue {
-	d, err := e.VHost.Queues.Get(e.Queue.Name() + policy.DeferredSuffix)
+	d, err := e.VHost.Queues.Get(e.Queue.Name + policy.DeferredSuffix)
 	if err != nil {
 		return nil
 	}
@@ -44,19 +44,19 @@ func (e *Entity) makeDeferred() (*broker.Queue, error) {
 	case settings.DeadLetters:
 		key := settings.DeadLetterKey
 		if !settings.HasDeadLetterKey {
-			key = q.Name()
+			key = q.Name
 		}
 		args["x-dead-letter-exchange"], args["x-dead-letter-routing-key"] = settings.DeadLetterExchange, key
-	case policy.IsSubqueue(q.Name()): // back to it
-		args["x-dead-letter-exchange"], args["x-dead-letter-routing-key"] = "", q.Name()
+	case policy.IsSubqueue(q.Name): // back to it
+		args["x-dead-letter-exchange"], args["x-dead-letter-routing-key"] = "", q.Name
 	}
-	return e.VHost.Queues.Declare(nil, q.Name()+policy.DeferredSuffix, broker.QueueDeclare{Durable: true, Args: args})
+	return e.VHost.Queues.Declare(nil, q.Name+policy.DeferredSuffix, broker.QueueDeclare{Durable: true, Args: args})
 }
 
 // Defer defers a delivery of the entity, with some properties changed, or gives it back with an error.
 func (e *Entity) Defer(x broker.Settling, changes amqp10.Map) error {
 	d, err := e.makeDeferred()
-	held, ok := x.Queue.BrowseOne(x.Seqs[0], -1)
+	held, ok := x.Queue.Messages.BrowseOne(x.Seqs[0], -1)
 	if changed := convert.Modify(held.Message.Properties, held.Message.Body, changes); changed != nil {
 		held.Message.Properties = changed
 	}
@@ -65,11 +65,11 @@ func (e *Entity) Defer(x broker.Settling, changes amqp10.Map) error {
 	pub := e.VHost.OwnPublisher()
 	if err = cmp.Or(err, err2); err == nil && ok {
 		e.browsed(&held).Defer(&p)
-		routed, err = pub.Add(&broker.Publication{RoutingKey: []byte(d.Name()), Properties: p.Append(nil), Body: held.Message.Body})
+		routed, err = pub.Add(&broker.Publication{RoutingKey: []byte(d.Name), Properties: p.Append(nil), Body: held.Message.Body})
 	}
 	if !routed {
 		pub.Discard()
-		x.Queue.Settle(broker.Release, x.Seqs, x.Consumer)
+		x.Queue.Messages.Settle(broker.Release, x.Seqs, x.Consumer)
 		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "the message cannot be deferred now: %s", cmp.Or(err, errGone))
 	}
 	x.How = broker.Ack
@@ -97,7 +97,7 @@ func (e *Entity) receiveDeferred(r *servicebus.Request) servicebus.Answer {
 	noAck := r.Number("receiver-settle-mode") == 0
 	list := amqp10.List{}
 	for _, seq := range seqs {
-		d.Receive(seq, noAck, func(x *broker.Delivery) {
+		d.Messages.Receive(seq, noAck, func(x *broker.Delivery) {
 			m := convert.ServiceBus{Properties: x.Message.Properties, Body: x.Message.Body, Failed: x.Failed}
 			token := servicebus.LockToken(m.ReadHeaders(), uint64(x.Seq))
 			m.WasDeferred()
@@ -118,7 +118,7 @@ var tooLarge = servicebus.Answer{Status: 403, Description: "The messages are lar
 func find(d *broker.Queue, wanted map[int64]bool) (seqs []queue.Seq, size int64, err error) {
 	var page []broker.Browsed
 	for b := (broker.Browse{Count: 1 << 10, State: queue.Ready, Bytes: peekedBytes}); len(seqs) < len(wanted); b.After = page[len(page)-1].Seq {
-		if page, err = d.Browse(b); err != nil || len(page) == 0 {
+		if page, err = d.Messages.Browse(b); err != nil || len(page) == 0 {
 			break
 		}
 		for i := range page {

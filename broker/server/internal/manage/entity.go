@@ -71,7 +71,7 @@ func (e *Entity) peek(r *servicebus.Request) (servicebus.Answer, error) {
 	from, most := max(r.Number("from-sequence-number"), 0), int(min(max(r.Number("message-count"), 1), maxPeeked))
 	var all []*convert.ServiceBus
 	if from < scheduledBit {
-		page, err := e.Queue.Browse(broker.Browse{After: queue.Seq(max(from-1, 0)), Count: most, BodyBytes: -1, Bytes: peekedBytes})
+		page, err := e.Queue.Messages.Browse(broker.Browse{After: queue.Seq(max(from-1, 0)), Count: most, BodyBytes: -1, Bytes: peekedBytes})
 		if err != nil {
 			return servicebus.Answer{}, err
 		}
@@ -79,7 +79,7 @@ func (e *Entity) peek(r *servicebus.Request) (servicebus.Answer, error) {
 	}
 	if d := e.deferred(); d != nil && from < scheduledBit {
 		for after := queue.Seq(0); ; {
-			page, err := d.Browse(broker.Browse{After: after, Count: maxPeeked, BodyBytes: -1, Bytes: peekedBytes})
+			page, err := d.Messages.Browse(broker.Browse{After: after, Count: maxPeeked, BodyBytes: -1, Bytes: peekedBytes})
 			if err != nil {
 				return servicebus.Answer{}, err
 			}
@@ -100,7 +100,7 @@ func (e *Entity) peek(r *servicebus.Request) (servicebus.Answer, error) {
 		page, next = e.VHost.Delayed(next, maxPeeked)
 		for i := range page {
 			x := &page[i]
-			if n := scheduledNumber(x); n >= from && x.Exchange == "" && x.RoutingKey == e.Queue.Name() && len(all) < most {
+			if n := scheduledNumber(x); n >= from && x.Exchange == "" && x.RoutingKey == e.Queue.Name && len(all) < most {
 				all = append(all, &convert.ServiceBus{Properties: x.Properties, Body: e.VHost.DelayedBody(x.Ref), Number: n, State: convert.Scheduled})
 			}
 		}
@@ -222,9 +222,9 @@ func (e *Entity) renewLocks(r *servicebus.Request) servicebus.Answer {
 	until := amqp10.Array{}
 	for _, v := range r.List("lock-tokens") {
 		token, _ := v.(amqp10.UUID)
-		at, renewed := e.Queue.RenewLock(servicebus.TokenText(e.Queue.ID(), token))
+		at, renewed := e.Queue.Messages.RenewLock(servicebus.TokenText(e.Queue.ID, token))
 		if d := e.deferred(); d != nil && !renewed {
-			at, renewed = d.RenewLock(servicebus.TokenText(d.ID(), token))
+			at, renewed = d.Messages.RenewLock(servicebus.TokenText(d.ID, token))
 		}
 		if !renewed {
 			return lockGone
@@ -253,10 +253,10 @@ func (e *Entity) settle(r *servicebus.Request) (servicebus.Answer, error) {
 	for _, v := range r.List("lock-tokens") {
 		token, _ := v.(amqp10.UUID)
 		in := e.Queue
-		seq, c, ok := in.TakeLock(servicebus.TokenText(in.ID(), token))
+		seq, c, ok := in.Messages.TakeLock(servicebus.TokenText(in.ID, token))
 		if d := e.deferred(); d != nil && !ok {
 			in = d
-			seq, c, ok = d.TakeLock(servicebus.TokenText(d.ID(), token))
+			seq, c, ok = d.Messages.TakeLock(servicebus.TokenText(d.ID, token))
 		}
 		if !ok {
 			return lockGone, nil
@@ -274,7 +274,7 @@ func (e *Entity) Settle(x broker.Settling, o *Outcome) (err error) {
 		e.From = append(e.From, x.Queue)
 	}
 	if !o.Defers && o.change() == nil {
-		x.Queue.SettleFor(o.How, x.Seqs, x.Consumer, o.Why)
+		x.Queue.Messages.SettleFor(o.How, x.Seqs, x.Consumer, o.Why)
 		return nil
 	}
 	for _, seq := range x.Seqs {
@@ -285,12 +285,12 @@ func (e *Entity) Settle(x broker.Settling, o *Outcome) (err error) {
 		}
 		var failed error
 		if change := o.change(); change != nil {
-			failed = x.Queue.Rewrite(seq, change)
+			failed = x.Queue.Messages.Rewrite(seq, change)
 		}
 		if o.Defers || failed != nil { // it is deferred as it was
 			one.How = broker.Release
 		}
-		x.Queue.SettleFor(one.How, one.Seqs, one.Consumer, o.Why)
+		x.Queue.Messages.SettleFor(one.How, one.Seqs, one.Consumer, o.Why)
 		if failed != nil {
 			err = amqp.NewException(amqp.PreconditionFailed, 0, 0, "the properties cannot be changed now: %s", failed)
 		}

@@ -177,14 +177,14 @@ func (m *manager) getQueue() (int, any, error) {
 }
 
 func describe(q *broker.Queue) amqp10.Map {
-	ready, _, consumers := q.Counts()
+	ready, _, consumers := q.Messages.Counts()
 	d := q.Declared()
 	return amqp10.Map{
 		{Key: "leader", Value: ContainerID}, {Key: "replicas", Value: amqp10.Array{ContainerID}},
 		{Key: messageCount, Value: uint64(ready)}, {Key: "consumer_count", Value: uint32(consumers)},
-		{Key: "name", Value: q.Name()}, {Key: "vhost", Value: q.VHost().Name()},
+		{Key: "name", Value: q.Name}, {Key: "vhost", Value: q.VHost().Name()},
 		{Key: "durable", Value: d.Durable}, {Key: "auto_delete", Value: d.AutoDelete}, {Key: "exclusive", Value: d.Exclusive},
-		{Key: "type", Value: q.Type().String()}, {Key: "arguments", Value: convert.Value(d.Args)},
+		{Key: "type", Value: q.Arguments.Type.String()}, {Key: "arguments", Value: convert.Value(d.Args)},
 	}
 }
 
@@ -236,7 +236,7 @@ func (m *manager) purge() (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return 200, amqp10.Map{{Key: messageCount, Value: uint64(q.Purge())}}, nil
+	return 200, amqp10.Map{{Key: messageCount, Value: uint64(q.Messages.Purge())}}, nil
 }
 
 // messageCount is the key of a number of messages in an answer.

@@ -13,11 +13,11 @@ var ruleExists = servicebus.Answer{Status: 409, Description: "The rule exists.",
 
 // rules carries out a request about the rules of the entity, which is a subscription.
 func (e *Entity) rules(r *servicebus.Request) (a servicebus.Answer, err error) {
-	topic, subscription := servicebus.Split(e.Queue.Name())
+	topic, subscription := servicebus.Split(e.Queue.Name)
 	if subscription == "" {
 		return a, amqp.NewException(amqp.NotAllowed, 0, 0, "only a subscription has rules")
 	}
-	all := servicebus.RulesOf(e.VHost, topic, e.Queue.Name())
+	all := servicebus.RulesOf(e.VHost, topic, e.Queue.Name)
 	name, _ := r.Arg("rule-name").(string)
 	named := servicebus.Named(all, name)
 	switch r.Operation() {
@@ -59,7 +59,7 @@ func (e *Entity) addRule(r *servicebus.Request, topic, name string) error {
 	if err != nil {
 		return err
 	}
-	b, err := servicebus.NewRule(e.VHost, topic, e.Queue.Name(), name, args)
+	b, err := servicebus.NewRule(e.VHost, topic, e.Queue.Name, name, args)
 	if err != nil {
 		return err
 	}

@@ -141,7 +141,7 @@ func (p Pages) consumers(r *http.Request, v ui.Visitor) (ui.View, error) {
 	page := &consumersPage{Find: r.URL.Query().Get("q"), All: len(all), Now: p.Operations.State().NowMillis}
 	for i := range all {
 		c := &all[i]
-		if contains(page.Find, c.Queue.Name(), c.Queue.VHost().Name(), c.Tag, c.Client.Name, c.Connection, c.User) {
+		if contains(page.Find, c.Queue.Name, c.Queue.VHost().Name(), c.Tag, c.Client.Name, c.Connection, c.User) {
 			page.List = append(page.List, *c)
 		}
 	}
@@ -165,7 +165,7 @@ func (p Pages) work(ctx context.Context, v ui.Visitor, page *consumersPage) erro
 	page.Waiting, page.Rates, page.Sharing = map[uint64]int{}, map[channel]rates{}, map[channel]int{}
 	for i := range page.List {
 		c := &page.List[i]
-		page.Waiting[c.Queue.ID()] = 0
+		page.Waiting[c.Queue.ID] = 0
 		page.Sharing[channel{c.Connection, c.Channel}]++
 	}
 	for _, q := range queues {

@@ -166,7 +166,7 @@ func (p *consumersPage) work(c *operate.Consumer) g.Node {
 	if n := p.Sharing[ch]; n > 1 {
 		acked = append(acked, h.Br(), ui.Faint("of "+ui.Plural(n, "consumer")))
 	}
-	return g.Group{ui.Amount(ui.OrFaint(p.Waiting[c.Queue.ID()])), ui.Amount(acked)}
+	return g.Group{ui.Amount(ui.OrFaint(p.Waiting[c.Queue.ID])), ui.Amount(acked)}
 }
 
 // clientsNamed is how many clients of a queue a list names.
@@ -218,7 +218,7 @@ func row(c *operate.Consumer, now int64, queues bool, work func(*operate.Consume
 	return h.Tr(
 		h.Td(ui.Link(ui.At("/connection", "name", c.Connection), ui.Name(title(&c.Client, c.User))), h.Br(), ui.Class("faint", ui.Name(tag))),
 		g.Iff(queues, func() g.Node {
-			return h.Td(ui.QueueLink(ui.QueueURL(queue.VHost().Name(), queue.Name()), queue.VHost().Name(), queue.Name()))
+			return h.Td(ui.QueueLink(ui.QueueURL(queue.VHost().Name(), queue.Name), queue.VHost().Name(), queue.Name))
 		}),
 		ui.Amount(over), ui.Amount(ui.OrFaint(c.Unacked)), g.Iff(work != nil, func() g.Node { return work(c) }), ui.Amount(limit(c.Prefetch)), h.Td(h.Class("tight"), oldest),
 		h.Td(ui.Name(c.User)), h.Td(h.Class("tight"), ui.Name(net.JoinHostPort(c.PeerHost, strconv.Itoa(c.PeerPort)))), h.Td(status(c)))
