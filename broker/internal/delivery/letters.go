@@ -58,10 +58,9 @@ func (l *Letters) Init(o Origin, mu *sync.Mutex) { l.Origin, l.mu = o, mu }
 
 // Origin is where the letters of a line come from.
 type Origin struct {
-	ID      uint64 // incarnation
-	Name    string
-	Delayed bool   // they are delayed messages that are due; false: dead letters of a queue
-	Lines   *Lines // of the virtual host
+	*Identity        // of the source
+	Delayed   bool   // they are delayed messages that are due; false: dead letters of a queue
+	Lines     *Lines // of the virtual host
 }
 
 // Lines are the lines of letters of one virtual host, with the functions that forward them.

@@ -64,7 +64,7 @@ func (q *Queue) Init(o QueueOptions) {
 	}
 	q.Registered, q.autoDelete, q.timerIndex = o.Registered, o.AutoDelete, deadline.NoTimer
 	q.consumers.q, q.locks.q, q.flow.q, q.Idle.q = q, q, q, q
-	q.Letters.Init(Origin{ID: o.ID, Name: o.Name, Lines: o.Lines}, &q.mu)
+	q.Letters.Init(Origin{Identity: o.Identity, Lines: o.Lines}, &q.mu)
 	q.Retained.Init(&q.Letters, &o.Env.Timers, q)
 }
 

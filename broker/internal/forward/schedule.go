@@ -47,7 +47,7 @@ func (d *Schedule) Init(env *delivery.Env, id uint64, name string, lines *delive
 	d.env, d.id, d.timerIndex, d.byExchange, d.answer = env, id, deadline.NoTimer, map[string]int{}, answer
 	d.names.init()
 	d.core = queue.New(queue.Options{MaxLength: -1, MaxBytes: -1, DeliveryLimit: -1})
-	d.Letters.Init(delivery.Origin{ID: id, Name: name, Delayed: true, Lines: lines}, &d.mu)
+	d.Letters.Init(delivery.Origin{Identity: &delivery.Identity{ID: id, Name: name}, Delayed: true, Lines: lines}, &d.mu)
 	d.Retained.Init(&d.Letters, &env.DelayedTimers, d)
 }
 
