@@ -21,9 +21,8 @@ type Identity struct {
 	settings  atomic.Pointer[policy.Settings] // from its arguments and policies, likewise; replaced with the queue's lock held
 }
 
-// Settings are the queue's current settings, from its arguments and policies. They do not change
-// while the queue's lock is held. Without it they may change between two calls, so values that belong
-// together must come from one call.
+// Settings are the queue's current settings, from its arguments and policies. They do not change while the queue's lock is held.
+// Without it they may change between two calls, so values that belong together must come from one call.
 func (q *Identity) Settings() *policy.Settings { return q.settings.Load() }
 
 // Label names the queue as RabbitMQ's error texts do.
@@ -38,9 +37,8 @@ func (q *Identity) notFound() error {
 	return amqp.NewException(amqp.NotFound, 0, 0, "no %s", q.Label())
 }
 
-// Persists reports whether a message with these flags outlives a restart in the queue. In a
-// quorum queue all do, whatever their delivery mode (RabbitMQ: Quorum Queues, Feature
-// comparison).
+// Persists reports whether a message with these flags outlives a restart in the queue. In a quorum queue all do, whatever
+// their delivery mode (RabbitMQ: Quorum Queues, Feature comparison).
 func (q *Identity) Persists(f queue.Flags) bool {
 	return q.Durable && (f&queue.Durable != 0 || q.Arguments.Type == policy.Quorum)
 }

@@ -24,8 +24,7 @@ type messages struct {
 	lastUsedAt   deadline.Instant // by the rules of x-auto-delete-on-idle
 }
 
-// lock takes the queue's lock for a transition, and then reads the clock, since it may have had to
-// wait.
+// lock takes the queue's lock for a transition, and then reads the clock, since it may have had to wait.
 func (q *messages) lock(s *Transition) {
 	q.mu.Lock()
 	q.lockedLocked(s)
@@ -60,9 +59,8 @@ func (q *messages) locked(s *Transition, operation string, fn func() bool) bool 
 	return fn()
 }
 
-// markUsedLocked notes that the queue was used in a way that counts for
-// x-auto-delete-on-idle. The timer stays as it is: when it fires, the queue finds that it has
-// been used since.
+// markUsedLocked notes that the queue was used in a way that counts for x-auto-delete-on-idle. The timer stays as it is: when
+// it fires, the queue finds that it has been used since.
 func (q *messages) markUsedLocked(now deadline.Instant) { q.lastUsedAt = now }
 
 // Ref names a message that Browse showed.

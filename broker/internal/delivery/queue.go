@@ -30,8 +30,7 @@ type Queue struct {
 	Retained Retained
 }
 
-// registered is the declared queue that a Queue belongs to. Its methods are called with no lock
-// held.
+// registered is the declared queue that a Queue belongs to. Its methods are called with no lock held.
 type registered interface {
 	// CheckIdle is called when the queue's timer fires. It deletes the queue if it was idle for
 	// too long, and reports whether it did.
@@ -125,8 +124,7 @@ func OwesReceipt(settled *queue.Settled) bool {
 	return settled.Reason == queue.Expired && settled.Flags&queue.Receipt != 0
 }
 
-// RenewExpiry starts the period of x-expires again, as a passive or repeated declare does. False:
-// the queue is deleted.
+// RenewExpiry starts the period of x-expires again, as a passive or repeated declare does. False: the queue is deleted.
 func (q *Queue) RenewExpiry() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -268,8 +266,8 @@ func (q *Queue) Trim() {
 	})
 }
 
-// serveLocked offers ready messages to the consumers, and then drops what is above the queue's
-// limits. more: there is more to do than may be done under one lock.
+// serveLocked offers ready messages to the consumers, and then drops what is above the queue's limits. more: there is more to
+// do than may be done under one lock.
 func (q *Queue) serveLocked(s *Transition) (more bool) {
 	if more = q.consumers.dispatchLocked(s); !more && q.Settings().Limited() {
 		more = q.core.Trim(&s.fx)
@@ -278,8 +276,7 @@ func (q *Queue) serveLocked(s *Transition) (more bool) {
 	return more
 }
 
-// serve goes on where serveLocked has stopped. Whoever comes while another goroutine does so leaves
-// it to that one.
+// serve goes on where serveLocked has stopped. Whoever comes while another goroutine does so leaves it to that one.
 func (q *Queue) serve(s *Transition) {
 	for first, more := true, true; more; first = false {
 		more = q.locked(s, "deliver", func() bool {

@@ -14,8 +14,7 @@ import (
 // nil for the broker itself.
 type Owner any
 
-// Queue is a declared queue: what is in it, and what its virtual host knows about it. Safe for
-// concurrent use.
+// Queue is a declared queue: what is in it, and what its virtual host knows about it. Safe for concurrent use.
 type Queue struct {
 	delivery.Identity // of Messages, too
 	Messages          delivery.Queue
