@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"container/heap"
 	"context"
 	"math"
 	"slices"
@@ -20,7 +19,7 @@ type Fair struct {
 	mu      sync.Mutex
 	tenants map[string]*tenant
 	queues  map[uint64]*queueShadows // those with shadows
-	waiting tenantHeap               // tenants with nothing due, by next
+	waiting deadline.Heap[*tenant]   // tenants with nothing due, by next
 	due     []*tenant                // the others, in the order of their turns
 	dealt   []Later
 }
@@ -68,7 +67,10 @@ const (
 // NewFair returns an empty schedule. tenantOf names the tenant of a queue; it is called with a lock
 // held, and is asked once as long as the queue has shadows.
 func NewFair(tenantOf func(queue uint64) string) *Fair {
-	return &Fair{tenantOf: tenantOf, tenants: map[string]*tenant{}, queues: map[uint64]*queueShadows{}}
+	return &Fair{tenantOf: tenantOf, tenants: map[string]*tenant{}, queues: map[uint64]*queueShadows{}, waiting: deadline.Heap[*tenant]{
+		Before: func(a, b *tenant) bool { return a.next < b.next },
+		Moved:  func(t *tenant, place int) { t.place = place },
+	}}
 }
 
 // Apply implements Store. It fails only for an invalid shadow, and then does nothing.
@@ -211,7 +213,7 @@ func (f *Fair) tenantLocked(name string) *tenant {
 	if t == nil {
 		t = &tenant{Index: &Index{}, name: name, next: never}
 		f.tenants[name] = t
-		heap.Push(&f.waiting, t)
+		f.waiting.Push(t)
 	}
 	return t
 }
@@ -238,11 +240,11 @@ func (f *Fair) placeLocked(t *tenant) {
 		return
 	}
 	if t.next = t.lowest(0); t.next == never && t.split+t.held == 0 {
-		heap.Remove(&f.waiting, t.place)
+		f.waiting.Remove(t.place)
 		delete(f.tenants, t.name)
 		return
 	}
-	heap.Fix(&f.waiting, t.place)
+	f.waiting.Fix(t.place)
 }
 
 // Claim implements Store for the tenant whose turn it is. next is <= until while any tenant
@@ -253,8 +255,8 @@ func (f *Fair) Claim(ctx context.Context, until deadline.Instant, max int, lease
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for len(f.waiting) > 0 && f.waiting[0].next <= until {
-		t := heap.Pop(&f.waiting).(*tenant)
+	for len(f.waiting.Items) > 0 && f.waiting.Items[0].next <= until {
+		t := f.waiting.Remove(0)
 		t.isDue = true
 		f.due = append(f.due, t)
 	}
@@ -267,7 +269,7 @@ func (f *Fair) Claim(ctx context.Context, until deadline.Instant, max int, lease
 			f.due = append(f.due, t)
 		} else {
 			t.isDue = false
-			heap.Push(&f.waiting, t)
+			f.waiting.Push(t)
 			f.placeLocked(t)
 		}
 		if len(out) > before || max == 0 {
@@ -280,8 +282,8 @@ func (f *Fair) Claim(ctx context.Context, until deadline.Instant, max int, lease
 		for _, t := range f.due {
 			next = min(next, t.next)
 		}
-	case len(f.waiting) > 0 && f.waiting[0].next != never:
-		next = f.waiting[0].next
+	case len(f.waiting.Items) > 0 && f.waiting.Items[0].next != never:
+		next = f.waiting.Items[0].next
 	}
 	return out, next, nil
 }
@@ -407,26 +409,4 @@ func (f *Fair) stores() (all []*Index) {
 		}
 	}
 	return slices.Clip(all)
-}
-
-// tenantHeap has the tenant with the lowest score at its front.
-type tenantHeap []*tenant
-
-func (h tenantHeap) Len() int           { return len(h) }
-func (h tenantHeap) Less(i, j int) bool { return h[i].next < h[j].next }
-func (h tenantHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
-}
-func (h *tenantHeap) Push(x any) {
-	t := x.(*tenant)
-	t.place = len(*h)
-	*h = append(*h, t)
-}
-func (h *tenantHeap) Pop() any {
-	old := *h
-	t := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	return t
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// NoTimer is the index of a queue or exchange that has no timer.
+// NoTimer is the index of a queue or exchange that has no timer: what a Heap says of what is out.
 const NoTimer int32 = -1
 
 // Timers wakes queues and exchanges when they have something to do at a certain time: x-expires
@@ -19,8 +19,8 @@ type Timers struct {
 	Woken chan struct{}
 
 	clock *KeptClock
-	mu    sync.Mutex // leaf; guards the TimerIndex of all in the heap, too
-	heap  []timer    // the earliest first: each is not later than its two children
+	mu    sync.Mutex  // leaf; guards the TimerIndex of all in the heap, too
+	heap  Heap[timer] // the earliest first
 
 	Turns Longest // how long OnTimer took
 }
@@ -36,45 +36,11 @@ type timer struct {
 	of Timed
 }
 
-// fix moves the timer at an index to where it belongs.
-func (t *Timers) fix(i int) {
-	x := t.heap[i]
-	for ; i > 0 && x.at < t.heap[(i-1)/2].at; i = (i - 1) / 2 {
-		t.put(i, t.heap[(i-1)/2])
-	}
-	for {
-		child := 2*i + 1
-		if child+1 < len(t.heap) && t.heap[child+1].at < t.heap[child].at {
-			child++
-		}
-		if child >= len(t.heap) || x.at <= t.heap[child].at {
-			break
-		}
-		t.put(i, t.heap[child])
-		i = child
-	}
-	t.put(i, x)
-}
-
-func (t *Timers) put(i int, x timer) {
-	t.heap[i] = x
-	*x.of.TimerIndex() = int32(i)
-}
-
-func (t *Timers) remove(i int) {
-	*t.heap[i].of.TimerIndex() = NoTimer
-	end := len(t.heap) - 1
-	last := t.heap[end]
-	t.heap[end] = timer{}
-	if t.heap = t.heap[:end]; i < end {
-		t.heap[i] = last
-		t.fix(i)
-	}
-}
-
 // Init must be called before any other method.
 func (t *Timers) Init(c *KeptClock) {
 	t.clock, t.Woken = c, make(chan struct{}, 1)
+	t.heap.Before = func(a, b timer) bool { return a.at < b.at }
+	t.heap.Moved = func(x timer, place int) { *x.of.TimerIndex() = int32(place) }
 }
 
 // Add asks for of to be woken at an instant or earlier: if of is in the heap with an earlier
@@ -83,13 +49,12 @@ func (t *Timers) Add(of Timed, at Instant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if i := *of.TimerIndex(); i == NoTimer {
-		t.heap = append(t.heap, timer{at, of})
-		t.fix(len(t.heap) - 1)
-	} else if at < t.heap[i].at { // a policy has shortened its period
-		t.heap[i].at = at
-		t.fix(int(i))
+		t.heap.Push(timer{at, of})
+	} else if at < t.heap.Items[i].at { // a policy has shortened its period
+		t.heap.Items[i].at = at
+		t.heap.Fix(int(i))
 	}
-	if t.heap[0].of == of {
+	if t.heap.Items[0].of == of {
 		Wake(t.Woken)
 	}
 }
@@ -99,7 +64,7 @@ func (t *Timers) Drop(of Timed) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if i := *of.TimerIndex(); i != NoTimer {
-		t.remove(int(i))
+		t.heap.Remove(int(i))
 	}
 }
 
@@ -139,23 +104,21 @@ func (t *Timers) RunDue() (n int, wait time.Duration) {
 func (t *Timers) Next() Instant {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.heap) == 0 {
+	if len(t.heap.Items) == 0 {
 		return 0
 	}
-	return t.heap[0].at
+	return t.heap.Items[0].at
 }
 
 // due pops one that is due, or returns how long it takes until one is.
 func (t *Timers) due(now Instant) (of Timed, in time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.heap) == 0 {
+	if len(t.heap.Items) == 0 {
 		return nil, time.Minute
 	}
-	if at := t.heap[0].at; at > now {
+	if at := t.heap.Items[0].at; at > now {
 		return nil, at.Sub(now)
 	}
-	of = t.heap[0].of
-	t.remove(0)
-	return of, 0
+	return t.heap.Remove(0).of, 0
 }
