@@ -211,7 +211,7 @@ func (k *Keeper) tellLocked() {
 		return
 	}
 	k.told, k.toldWhy = c.state, c.reason
-	k.log.Info("state", zap.Stringer("state", c.state), zap.String("reason", c.reason.text), zap.Int("held", c.line.held.count))
+	k.log.Info("state", zap.String("state", string(c.state)), zap.String("reason", c.reason.text), zap.Int("held", c.line.held.count))
 	if k.o.Changed != nil {
 		k.o.Changed(k.statusLocked())
 	}

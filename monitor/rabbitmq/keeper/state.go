@@ -1,20 +1,16 @@
 package keeper
 
 // State is what the keeper does with its queue at the moment.
-type State uint8
+type State string
 
 const (
-	Observing     State = iota // nothing is held: not connected, no lease, or the queue has not been looked at
-	Keeping                    // all messages are held, and each is given back at its deadline
-	Releasing                  // all is being given back, in order
-	StandingAside              // there are other consumers, or were a moment ago
-	Refused                    // nothing is held, for the reason stated
-	Stopped                    // Run has returned
+	Observing     State = "observing"      // nothing is held: not connected, no lease, or the queue has not been looked at
+	Keeping       State = "keeping"        // all messages are held, and each is given back at its deadline
+	Releasing     State = "releasing"      // all is being given back, in order
+	StandingAside State = "standing aside" // there are other consumers, or were a moment ago
+	Refused       State = "refused"        // nothing is held, for the reason stated
+	Stopped       State = "stopped"        // Run has returned
 )
-
-func (s State) String() string {
-	return [...]string{"observing", "keeping", "releasing", "standing aside", "refused", "stopped"}[s]
-}
 
 // Code names the reason for a state or a release in one word, for metrics.
 type Code string
