@@ -5,7 +5,7 @@ import (
 	"curfew/broker/queue"
 )
 
-// Settling is how a transaction settles some deliveries of one queue, as Queue.Settle does.
+// Settling is how a transaction settles some deliveries of one queue, as Queue.Messages.Settle does.
 type Settling struct {
 	Queue    *Queue
 	How      Settlement

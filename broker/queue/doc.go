@@ -3,9 +3,8 @@
 // present instant (a deadline.Instant) and receives what follows in its Effects. Bodies stay
 // in the caller's store; the queue knows them by position.
 //
-//	Publish, Restore ──► ready ──Take──► unacked ──Ack────► Acked
-//	                      │  ▲             │ ├────Reject──► Rejected
-//	                      │  │             │ │
+//	Publish, Restore ──► ready ──Take──► unacked ──Settle─► Acked, Rejected
+//	                      │  ▲             │ │
 //	                      │  ├──Requeue────┤ ├────Requeue─► Expired        deadline has come
 //	                      │  │             │ │              DeliveryLimit  failed too often
 //	                      │  └──Wake──waiting◄┘Return (Options.Retry)

@@ -69,8 +69,8 @@ type Message struct {
 	Flags     Flags
 }
 
-// Delivery is a message that Take handed out. It is unacked until Ack, Reject
-// or Requeue.
+// Delivery is a message that Take handed out. It is unacked until Settle,
+// Requeue or Return.
 type Delivery struct {
 	Seq Seq
 	Message

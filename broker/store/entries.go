@@ -211,7 +211,10 @@ type transaction struct {
 
 func newTransaction(j *journal, payload int) *transaction {
 	j.mu.Lock()
-	at, size := j.firstRecordLocked(), j.segmentSizeLocked(align(recordHeader+8+payload))
+	at, size := 0, j.segmentSizeLocked(align(recordHeader+8+payload))
+	if size > j.memory.size {
+		at = j.firstRecordLocked()
+	}
 	j.mu.Unlock()
 	if size > j.memory.size {
 		if mem, err := j.memory.get(size); err == nil {

@@ -154,8 +154,11 @@ func (j *journal) hasRoomLocked(n int) bool { return j.fitsLocked(markBytes + n 
 
 // segmentSizeLocked returns the size of a segment that is started for a record of n bytes.
 func (j *journal) segmentSizeLocked(n int) int {
-	list := align(recordHeader + 8*len(j.existingLocked(nil)))
-	return max(j.memory.size, pageAlign(fileHeader+markBytes+list+markBytes+n+endReserve))
+	rest := fileHeader + markBytes + recordHeader + markBytes + n + endReserve
+	if rest+8*j.segments <= j.memory.size { // to count the runs takes a step for each number since the oldest; there are no more runs than segments
+		return j.memory.size
+	}
+	return max(j.memory.size, pageAlign(rest+8*len(j.existingLocked(nil))))
 }
 
 // markLocked starts the bytes of the next write, unless that has been done. The committer

@@ -12,7 +12,7 @@ import (
 // spareFiles are the files of the segments to come. They are made ahead, with their space
 // allocated and their names durable. So the committer neither waits for the directory nor
 // finds the disk full, and there is a reserve for what must be written on a full disk:
-// settlements and moves. The numbers are guarded by the journal's mu.
+// settlements and moves. All but filesMu is guarded by the journal's mu.
 type spareFiles struct {
 	j       *journal
 	filesMu mutex // held while making and removing spare files; taken before mu

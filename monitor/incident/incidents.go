@@ -211,7 +211,7 @@ func (a *Incidents) readAgain(requested bool) {
 	}
 	a.fileText, a.fileErr = s.text, nil
 	a.fileUsed = a.fileUsed || err == nil
-	if err == nil {
+	if err == nil || err == errNoExchange {
 		a.heart.use.Store(&s.deadManSwitch)
 	}
 	if err == nil || !a.fileUsed {

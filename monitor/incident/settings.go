@@ -34,12 +34,15 @@ type settingsReader struct {
 	errs     []error
 }
 
+// errNoExchange is a mistake that leaves all else in the file in force.
+var errNoExchange = errors.New("incident: no exchange for " + eventsURL)
+
 // maxFile bounds the file and each file that it names, in bytes.
 const maxFile = 1 << 20
 
 // readSettings reads o.File, YAML or JSON (which is YAML), and adds the sinks of o.URLs. Its error
 // names every mistake by its line and field, with what is allowed there. With an error it returns the
-// sinks that have no mistake, and no rules.
+// sinks that have no mistake, and no rules; but with errNoExchange all else is in force.
 func (o *Options) readSettings() (settings, error) {
 	r := &settingsReader{path: o.File}
 	r.settings.source.instance = o.Instance
@@ -54,17 +57,20 @@ func (o *Options) readSettings() (settings, error) {
 	if o.File != "" {
 		r.read()
 	}
-	isExchange := func(s sinkSettings) bool { return s.url == eventsURL }
-	if o.Publish == nil && slices.ContainsFunc(r.settings.sinks, isExchange) {
-		r.settings.sinks = slices.DeleteFunc(r.settings.sinks, isExchange)
-		r.errs = append(r.errs, fmt.Errorf("incident: no exchange for %s", eventsURL))
-	}
 	err := errors.Join(r.errs...)
 	if err != nil {
 		r.settings.rules = nil
 		r.settings.text += "\x00" + err.Error()
 	}
 	r.settings.rules = append(r.settings.rules, everything)
+	isExchange := func(s sinkSettings) bool { return s.url == eventsURL }
+	if o.Publish == nil && slices.ContainsFunc(r.settings.sinks, isExchange) {
+		r.settings.sinks = slices.DeleteFunc(r.settings.sinks, isExchange)
+		if err == nil {
+			return r.settings, errNoExchange
+		}
+		err = errors.Join(err, errNoExchange)
+	}
 	return r.settings, err
 }
 
@@ -99,7 +105,9 @@ func (r *settingsReader) read() {
 		r.sink(name, sinks[name])
 	}
 	for i, rule := range r.items(file["rules"]) {
-		r.rule(fmt.Sprintf("rules[%d]", i), fmt.Sprintf("rule-%d", i+1), rule)
+		if rule != nil {
+			r.rule(fmt.Sprintf("rules[%d]", i), fmt.Sprintf("rule-%d", i+1), rule)
+		}
 	}
 }
 
@@ -156,15 +164,13 @@ func (r *settingsReader) fields(n *yaml.Node, names ...string) map[string]*yaml.
 	return fields
 }
 
-// items are those of a list, none if n is nil.
+// items are those of a list, with nil in the place of one that is empty; none if n is nil.
 func (r *settingsReader) items(n *yaml.Node) (items []*yaml.Node) {
 	if n != nil && n.Kind != yaml.SequenceNode {
 		r.refuse(n, "want a list")
 	} else if n != nil {
 		for _, child := range n.Content {
-			if item := r.value(child, "an item"); item != nil {
-				items = append(items, item)
-			}
+			items = append(items, r.value(child, "an item"))
 		}
 	}
 	return items
@@ -203,7 +209,9 @@ func (r *settingsReader) texts(n *yaml.Node) []string {
 	}
 	list := []string{}
 	for _, item := range r.items(n) {
-		list = append(list, r.text(item))
+		if item != nil {
+			list = append(list, r.text(item))
+		}
 	}
 	return list
 }

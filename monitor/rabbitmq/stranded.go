@@ -20,7 +20,7 @@ const (
 // Some it holds for consumers that are gone: when a node dies, a quorum queue before 4.3 keeps the messages of the node's cancelled consumers until
 // it has another leader. A keeper has such consumers for moments only (package keeper, "A node that goes down"), so that is bad luck. RabbitMQ does
 // not say whose messages they are: they are those that it counts as unacknowledged beyond the ones that the keeper holds, while nobody else
-// consumes. Others are ready, while a keeper that has taken all there was has a consumer for them. The keeper then tries another one (looks.neglected).
+// consumes. Others are ready, while a keeper that has taken all there was has a consumer for them. The keeper then tries another one (looks.neglects).
 type stranded struct {
 	since time.Time // zero: there are none
 	least int64     // the fewest that were counted since then

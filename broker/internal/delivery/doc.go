@@ -12,6 +12,7 @@
 //
 // # Parts of a queue
 //
+//	Identity    names, arguments and settings                    identity.go
 //	messages    what is in the queue, and how to read it         messages.go, browse.go, deadlines.go
 //	consumers   the order in which they are served               consumers.go
 //	locks       deliveries with x-lock-duration                  locks.go

@@ -104,12 +104,12 @@ var problems = []struct {
 	{is: as[*deadletters.Unconfirmed], status: http.StatusConflict, kind: "unconfirmed"},
 	{is: oneOf(operate.ErrTooManyRuns, operate.ErrNoAnswer, deadletters.ErrBlocked), status: http.StatusServiceUnavailable, kind: "service_unavailable"},
 	{is: as[*deadletters.ImportError], status: http.StatusBadRequest, kind: "bad_request"},
+	{is: oneOf(operate.ErrNotManual, operate.ErrTooLate, operate.ErrChanged, deadletters.ErrRedeclared, deadletters.ErrRunning, deadletters.ErrOwner), status: http.StatusConflict, kind: "conflict"}, // ErrRedeclared may be in an ErrRequest
 	{is: oneOf(operate.ErrQueueFull, deadletters.ErrRequest, deadletters.ErrDraft, access.ErrInvalid), status: http.StatusBadRequest, kind: "bad_request"},
 	{is: oneOf(operate.ErrNoVHost, operate.ErrNotFound), status: ErrNotFound.Status, kind: ErrNotFound.Kind, reason: "Not Found"},
 	{is: oneOf(operate.ErrNoEntry), status: http.StatusUnauthorized, kind: "not_authorised", reason: "User not authorised to access virtual host"},
 	{is: oneOf(operate.ErrNotYours), status: http.StatusUnauthorized, kind: "not_authorised", reason: "User not authorised to access object"},
 	{is: oneOf(operate.ErrMessageGone, operate.ErrNotWaiting, operate.ErrNoLock), status: http.StatusNotFound, kind: "not_found"},
-	{is: oneOf(operate.ErrNotManual, operate.ErrTooLate, operate.ErrChanged, deadletters.ErrRedeclared, deadletters.ErrRunning, deadletters.ErrOwner), status: http.StatusConflict, kind: "conflict"},
 	{is: oneOf(broker.ErrNoUser, broker.ErrNoVHost), status: http.StatusBadRequest, kind: "bad_request", reason: "vhost_or_user_not_found"},
 	{is: oneOf(broker.ErrPolicyParameter), status: http.StatusBadRequest, kind: "bad_request", escaped: true},
 	{is: oneOf(broker.ErrFull), status: http.StatusServiceUnavailable, kind: "service_unavailable", reason: "no room for persistent messages; consume messages or make room"},

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/cmd/internal/settings"
+	"curfew/monitor/printable"
 )
 
 // API calls the management API of a running Curfew and prints the answers in the chosen format.
@@ -47,7 +48,7 @@ func WithAPI(cmd *cobra.Command) *API {
 		errOut, noted := cmd.ErrOrStderr(), false
 		a.Note = func(text string) {
 			if !noted {
-				fmt.Fprintln(errOut, text)
+				fmt.Fprintln(errOut, printable.Text(text, ""))
 			}
 			noted = true
 		}

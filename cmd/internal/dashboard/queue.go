@@ -79,11 +79,12 @@ func (d *Dashboard) queue(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if n, err := strconv.Atoi(q.Get("purged")); err == nil {
 		p.Changed = ui.Plural(n, "message") + " deleted."
 	}
-	if p.Holders, err = operate.Holders(d.Operations.Access, v.Actor, ui.Named(q)); err != nil {
+	at := operate.QueueName{VHost: detail.VHost, Name: detail.Name} // a sub-queue has several names
+	if p.Holders, err = operate.Holders(d.Operations.Access, v.Actor, at); err != nil {
 		return nil, err
 	}
 	if !v.Live { // the messages stay as they were when the page was opened
-		if p.Bindings, err = topology.Bindings(r.Context(), d.Operations, v.Actor, ui.Named(q)); err != nil {
+		if p.Bindings, err = topology.Bindings(r.Context(), d.Operations, v.Actor, at); err != nil {
 			return nil, err
 		}
 		err = p.Peek.look(r.Context(), d.Operations, v.Actor, q)

@@ -65,7 +65,7 @@ type Node struct {
 }
 
 // primary is what has the messages, with the parts that are about it: an ownBroker or a rabbitmqPrimary. What depends on which of them it is
-// is asked for here, and nowhere else.
+// is asked for here, or filled in by open.
 type primary interface {
 	// open makes the parts, but runs none of them. It fills in what the Node has of the primary.
 	open() error

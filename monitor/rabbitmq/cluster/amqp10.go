@@ -35,8 +35,10 @@ func (c *Cluster) dialAMQP10(ctx context.Context, node, purpose string) (*amqp.C
 	if slices.Contains(u.AuthMechanism, "external") {
 		o.SASLType = amqp.SASLTypeExternal("")
 	}
-	if o.TLSConfig, err = tlsOf(u); err != nil {
-		return nil, err
+	if u.Scheme == "amqps" {
+		if o.TLSConfig, err = tlsOf(u); err != nil {
+			return nil, err
+		}
 	}
 	limited, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()

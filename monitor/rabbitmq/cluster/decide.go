@@ -226,8 +226,8 @@ func mind(q *Queue, s Server) (list []string) {
 	if limit, limited := q.DeliveryLimit(s.Family()); limited && s.Family() != queuefacts.Family43 {
 		list = append(list, fmt.Sprintf("Every return counts against its delivery limit of %d; Curfew spends at most %d of it, one for each quarter of an hour that a message is held: it lets go of a queue with longer delays.", limit, limit/4))
 	}
-	if q.Type == queuefacts.Quorum && s.Family() != queuefacts.Family43 {
-		list = append(list, "In a cluster, if the node that Curfew is connected to goes down, most of what it held is late until the queue has another leader (not from 4.3 on).")
+	if q.Type == queuefacts.Quorum && s.Family() == queuefacts.Family40 {
+		list = append(list, "In a cluster, if the node that Curfew is connected to goes down, most of what it held is late until the queue has another leader (not before 4.0, nor from 4.3 on).")
 	}
 	if q.Consumers > 0 {
 		list = append(list, fmt.Sprintf("It has %d consumers: as long as they are attached, Curfew stands aside.", q.Consumers))

@@ -221,6 +221,7 @@ func simple(headers amqp.Table) (m amqp10.Map) {
 	return m
 }
 
+// Value is a value of a header as AMQP 1.0 has it; a table becomes a map in the order of its keys.
 func Value(v any) any {
 	switch v := v.(type) {
 	case string:

@@ -125,7 +125,7 @@ func (c *Consumer) Cancelled(*broker.Consumer) {
 
 // Consume adds a consumer of the queue (basic.consume). It is delivered nothing until its
 // first Wake. link is nil for a client of AMQP 0-9-1. Errors: 530, the tag is in use; 540, a shared prefetch limit and a quorum queue;
-// and those of broker.Queue.Consume. The reader's.
+// and those of broker.Queue.Messages.Consume. The reader's.
 func (d *Deliveries) Consume(q *broker.Queue, m *amqp.BasicConsume, link Link) (*Consumer, error) {
 	if d.shared.limit > 0 && q.Arguments.Type == policy.Quorum {
 		return nil, amqp.NewException(amqp.NotImplemented, 0, 0, "%s does not support global qos", q.Label())

@@ -60,7 +60,7 @@ func (d *Deliveries) SetPrefetch(limit uint16, global bool) {
 }
 
 // Get takes a message of the queue (basic.get) and sends it; false: there is none. Errors are
-// those of broker.Queue.Get. The reader's.
+// those of broker.Queue.Messages.Get. The reader's.
 func (d *Deliveries) Get(q *broker.Queue, noAck bool) (bool, error) {
 	got, err := q.Messages.Get(noAck, func(m *broker.Delivery) {
 		d.mu.Lock()

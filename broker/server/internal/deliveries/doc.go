@@ -4,7 +4,7 @@
 //	broker.Queue ─► Consumer.Pull, Deliveries.Get ─► outbox
 //	                     │ delivery tag, credit
 //	                     ▼
-//	                  ring of unacked ─► Settle ─► Batch ─► broker.Queue.Settle
+//	                  ring of unacked ─► Settle ─► Batch ─► broker.Queue.Messages.Settle
 //	                     │        ▲
 //	                     └ Defer ─┘ (transactional channels) ─► TakeDeferred
 //

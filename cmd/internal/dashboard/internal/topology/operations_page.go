@@ -36,7 +36,7 @@ func textsOf(f *operate.Field, request any) []string {
 	}
 }
 
-// draw implements ui.View.
+// draw shows what was gathered.
 func (c *view) draw(s *ui.Info) ui.Drawing {
 	if c.form {
 		return c.drawForm(s, c.cards[0])
