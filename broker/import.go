@@ -88,7 +88,7 @@ func (im importer) copyOf(d *catalog.Definitions) (*Broker, error) {
 		return nil, err
 	}
 	c.env.Store = s
-	c.catalog.Open(s)
+	c.catalog.Store = s
 	catalog.RestoreAccounts(c.Accounts, &d.Accounts)
 	if err = c.recovery.restoreVHosts(d); err == nil {
 		err = c.recovery.restoreTopology(d, nil)

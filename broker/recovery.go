@@ -33,7 +33,7 @@ func (b *Broker) openStore(o store.Options, ownClock bool) error {
 		return fmt.Errorf("broker: open store: %w", err)
 	}
 	b.env.Store = s
-	b.catalog.Open(s)
+	b.catalog.Store = s
 	if b.durable && ownClock {
 		var keep func(quit <-chan struct{})
 		if b.env.Clock, keep, err = deadline.ContinueClock(o.Dir, anyDeadline(found), b.log); err == nil {
@@ -100,7 +100,7 @@ func (r *recovery) restore(found *store.Recovery) error {
 	}
 	r.b.registry.Ready.Store(true)
 	if r.b.durable {
-		r.b.catalog.Begin()
+		r.b.catalog.Saving.Store(true)
 	}
 	for _, vh := range r.b.VHosts() {
 		vh.Queues.CompleteSubqueues(vh.Queues.List())

@@ -351,7 +351,7 @@ func CheckEqual(label string, received, current amqp.Table, names []string) erro
 			continue
 		}
 		if hasR && hasC {
-			return Inequivalent(name, label, valueText(r), valueText(c))
+			return Inequivalent(name, label, fmt.Sprint(r), fmt.Sprint(c))
 		}
 		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "inequivalent arg '%s' for %s: received %s but current is %s",
 			name, label, presenceText(r, hasR), presenceText(c, hasC))
@@ -377,7 +377,5 @@ func presenceText(v any, present bool) string {
 	if !present {
 		return "none"
 	}
-	return "the value '" + valueText(v) + "' of type '" + amqp.TypeName(v) + "'"
+	return "the value '" + fmt.Sprint(v) + "' of type '" + amqp.TypeName(v) + "'"
 }
-
-func valueText(v any) string { return fmt.Sprint(v) }

@@ -53,19 +53,19 @@ var keys = []key{
 	{"max-in-memory-length", operator | noStream, atLeast(0), " is not a valid maximum memory in bytes", nil},
 	{"max-in-memory-bytes", operator | noStream, atLeast(0), " is not a valid maximum memory in bytes", nil},
 	{"overflow", operator | noStream, oneOf("drop-head", "reject-publish", "reject-publish-dlx"), " is not a valid overflow value", overflow},
-	{"delivery-limit", operator | noClassic | noStream, integer, " is not a valid delivery limit", deliveryLimit},
-	{"delayed-retry-type", operator | noClassic | noStream, oneOf("disabled", "all", "failed", "returned"), " is not a valid delayed retry type", nil}, // see finishRetry
+	{"delivery-limit", operator | noClassic | noStream, is[int64], " is not a valid delivery limit", deliveryLimit},
+	{"delayed-retry-type", operator | noClassic | noStream, retryType, " is not a valid delayed retry type", nil}, // see finishRetry
 	{"delayed-retry-min", operator | noClassic | noStream, between(0, longest), " is not a valid minimum delay of retries", nil},
 	{"delayed-retry-max", operator | noClassic | noStream, between(0, longest), " is not a valid maximum delay of retries", nil},
 	{"retry-backoff", queuesOnly | noStream, backoff, " is not a valid back-off: it is a list of 1 to 16 waits, such as 1s,5s,30s,2m", nil},
 	{"retry-jitter", queuesOnly | noStream, between(0, 100), " is not a valid jitter: it is a percentage, 0 to 100", nil},
 	{"retry-park", queuesOnly | noStream, filledName, " is not a valid name of a queue", nil},
 	{"lock-duration", queuesOnly, between(1, longest), " is not a valid lock duration", lower(0, func(t *target) *int64 { return &t.LockMillis })},
-	{"dead-letter-queue", queuesOnly, boolean, " is not a valid value of dead-letter-queue, which is true or false", unlessKept(deadLetterQueue)},
+	{"dead-letter-queue", queuesOnly, is[bool], " is not a valid value of dead-letter-queue, which is true or false", unlessKept(deadLetterQueue)},
 	{"auto-delete-on-idle", operator, between(1, longest), " is not a valid idle period", unlessKept(lower(0, func(t *target) *int64 { return &t.IdleMillis }))},
 	{"max-delivery-count", operator | queuesOnly, between(1, 1<<16-1), " is not a valid maximum delivery count", maxDeliveryCount},
 	{"consumer-timeout", 0, atLeast(0), " is not a valid consumer timeout", lower(0, func(t *target) *int64 { return &t.TimeoutMillis })},
-	{"remaining-expiration", 0, boolean, " is not a valid remaining expiration setting; it is true or false", remainingExpiration},
+	{"remaining-expiration", 0, is[bool], " is not a valid remaining expiration setting; it is true or false", remainingExpiration},
 	{"curfew-purpose", queuesOnly, oneOf("work", "retry", "dead-letters", "telemetry", "reply"), ` is not a valid purpose: ` + purposeProblem, purpose},
 	{"curfew-objective", queuesOnly, objectiveText, ` is not a valid objective: it is like "99% consumed within 30s", or "none expires"`, objective},
 	{"deadline-header", queuesOnly | noStream, filledName, " is not a valid name of a header", deadlineHeader},
@@ -78,7 +78,7 @@ var keys = []key{
 	{"initial-cluster-size", noClassic | noQuorum, atLeast(0), " is not a valid cluster size", nil},
 	{"target-group-size", noClassic | noStream, atLeast(1), " is not a valid target count", nil},
 	{"consumer-disconnected-timeout", operator | noClassic | noStream, atLeast(0), " is not a valid consumer disconnected timeout", nil},
-	{"queue-leader-locator", noClassic, oneOf("client-local", "balanced", "random", "least-leaders"), " is not a valid queue leader locator value", nil},
+	{"queue-leader-locator", noClassic, leaderLocator, " is not a valid queue leader locator value", nil},
 	{"queue-master-locator", noQuorum | noStream, oneOf("client-local", "min-masters", "random"), " invalid queue-master-locator value", nil},
 	{"ha-mode", mirroring | noQuorum | noStream, nil, "", nil},
 	{"ha-params", mirroring | noQuorum | noStream, nil, "", nil},
@@ -268,8 +268,8 @@ func delayHeader(t *target, d Definition, key string) { t.names.DelayHeader, _ =
 
 // The checks of values:
 
-func text(v any) bool {
-	_, ok := v.(string)
+func is[T any](v any) bool {
+	_, ok := v.(T)
 	return ok
 }
 
@@ -286,16 +286,6 @@ func objectiveText(v any) bool {
 	s, ok := v.(string)
 	_, err := deadline.ParseObjective(s)
 	return ok && err == nil
-}
-
-func boolean(v any) bool {
-	_, ok := v.(bool)
-	return ok
-}
-
-func integer(v any) bool {
-	_, ok := v.(int64)
-	return ok
 }
 
 func atLeast(low int64) func(any) bool { return between(low, math.MaxInt64) }

@@ -67,7 +67,7 @@ func checkMirrorNodes(params any, has bool) string {
 		return `ha-mode="nodes" list must be non-empty`
 	}
 	for _, node := range nodes {
-		if !text(node) {
+		if !is[string](node) {
 			return `ha-mode="nodes" takes a list of strings, ` + term(params) + " given"
 		}
 	}

@@ -149,12 +149,12 @@ func (p *argParser) ignored(t QueueType) {
 	p.integer("x-max-in-memory-length", 0, 0, 1<<62)
 	p.integer("x-max-in-memory-bytes", 0, 0, 1<<62)
 	p.integer("x-quorum-initial-group-size", 1, 1, 1<<62)
-	if where, ok := p.text("x-queue-leader-locator"); ok && !slices.Contains(leaderLocators, where) {
+	if where, ok := p.text("x-queue-leader-locator"); ok && !leaderLocator(where) {
 		p.fail("x-queue-leader-locator", "invalid_queue_locator_arg")
 	}
 }
 
-var leaderLocators = []string{"client-local", "balanced", "random", "least-leaders"}
+var leaderLocator = oneOf("client-local", "balanced", "random", "least-leaders")
 
 // strategy reads x-dead-letter-strategy; true: at-least-once.
 func (p *argParser) strategy() bool {

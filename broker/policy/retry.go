@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"unique"
 
@@ -11,8 +10,8 @@ import (
 	"curfew/broker/queue"
 )
 
-// retryTypes say which messages wait that come back (RabbitMQ 4.3: Quorum Queues, Delayed Retry).
-var retryTypes = []string{"disabled", "all", "failed", "returned"}
+// retryType says which messages wait that come back (RabbitMQ 4.3: Quorum Queues, Delayed Retry).
+var retryType = oneOf("disabled", "all", "failed", "returned")
 
 const (
 	retryTypeArg = "x-delayed-retry-type"
@@ -22,7 +21,7 @@ const (
 
 // retry checks the arguments of a delayed retry, which only quorum queues have.
 func (p *argParser) retry() unique.Handle[queue.Retry] {
-	if kind, ok := p.text(retryTypeArg); ok && !slices.Contains(retryTypes, kind) {
+	if kind, ok := p.text(retryTypeArg); ok && !retryType(kind) {
 		p.fail(retryTypeArg, `"expected disabled, all, failed or returned, got '`+kind+`'"`)
 	}
 	p.integer(retryMinArg, 0, 0, MaxTTLMillis)

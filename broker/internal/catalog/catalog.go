@@ -10,26 +10,16 @@ import (
 	"curfew/broker/store"
 )
 
-// Catalog writes definitions to the store. It writes nothing before Begin: while the saved
-// definitions are being restored, or where nothing is kept.
+// Catalog writes definitions to the store.
 type Catalog struct {
-	store *store.Store
-	on    atomic.Bool
+	Store  *store.Store // set before Saving
+	Saving atomic.Bool  // changes are written; not while the saved definitions are being restored, or where nothing is kept
 }
-
-// Open sets the store.
-func (c *Catalog) Open(s *store.Store) { c.store = s }
-
-// Begin makes the catalog write changes from now on.
-func (c *Catalog) Begin() { c.on.Store(true) }
-
-// Saving reports whether changes are written to the store.
-func (c *Catalog) Saving() bool { return c.on.Load() }
 
 // ChangeLocked makes, replaces and removes definitions, all at once, if changes are saved. Called
 // with the lock held that guards what they describe.
 func (c *Catalog) ChangeLocked(changes ...store.Definition) {
-	if c.Saving() {
+	if c.Saving.Load() {
 		c.write(changes)
 	}
 }
@@ -38,30 +28,30 @@ func (c *Catalog) ChangeLocked(changes ...store.Definition) {
 // the note that a queue was deleted before what settles its messages.
 func (c *Catalog) write(changes []store.Definition) {
 	if slices.ContainsFunc(changes, func(x store.Definition) bool { return len(x.Value) > 0 }) {
-		c.store.Define(changes...)
+		c.Store.Define(changes...)
 	} else {
-		c.store.Undefine(changes...)
+		c.Store.Undefine(changes...)
 	}
 }
 
 // DefineLocked makes or replaces a definition. Called with the lock held that guards what it
 // describes.
 func (c *Catalog) DefineLocked(key string, value any) {
-	if c.Saving() {
-		c.store.Define(Definition(key, value))
+	if c.Saving.Load() {
+		c.Store.Define(Definition(key, value))
 	}
 }
 
 // UndefineLocked removes definitions, all at once, in the same way.
 func (c *Catalog) UndefineLocked(keys ...string) {
-	if !c.Saving() {
+	if !c.Saving.Load() {
 		return
 	}
 	gone := make([]store.Definition, len(keys))
 	for i, key := range keys {
 		gone[i].Key = key
 	}
-	c.store.Undefine(gone...)
+	c.Store.Undefine(gone...)
 }
 
 // Definition is the definition of value, as JSON, under key.
@@ -77,13 +67,13 @@ func Definition(key string, value any) store.Definition {
 // disk. If they cannot be saved, it restores the old ones. The caller ensures that nobody
 // else changes them in the meantime.
 func (c *Catalog) SaveFirst(now, were []store.Definition) error {
-	if !c.Saving() {
+	if !c.Saving.Load() {
 		return nil
 	}
-	c.store.Define(now...)
+	c.Store.Define(now...)
 	err := c.Sync()
 	if err != nil {
-		c.store.Define(were...)
+		c.Store.Define(were...)
 	}
 	return err
 }
@@ -94,7 +84,7 @@ var ErrNotSaved = errors.New("save definitions")
 
 // Sync returns when the present definitions are on disk.
 func (c *Catalog) Sync() error {
-	if err := c.store.SyncDefinitions(); err != nil {
+	if err := c.Store.SyncDefinitions(); err != nil {
 		return fmt.Errorf("broker: %w: %w", ErrNotSaved, err)
 	}
 	return nil
@@ -106,13 +96,13 @@ type Changes struct{ list []store.Definition }
 
 // Define adds a definition, and Undefine the removal of one.
 func (n *Changes) Define(c *Catalog, key string, value any) {
-	if c.Saving() {
+	if c.Saving.Load() {
 		n.list = append(n.list, Definition(key, value))
 	}
 }
 
 func (n *Changes) Undefine(c *Catalog, key string) {
-	if c.Saving() {
+	if c.Saving.Load() {
 		n.list = append(n.list, store.Definition{Key: key})
 	}
 }

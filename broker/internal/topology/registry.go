@@ -172,7 +172,7 @@ func DeletedKey(id uint64) string {
 // ForgetDeleted removes the notes once it is in the journal that the queues' messages have been
 // removed.
 func (r *Registry) ForgetDeleted(ids ...uint64) {
-	if !r.catalog.Saving() {
+	if !r.catalog.Saving.Load() {
 		return
 	}
 	for some := range slices.Chunk(ids, undefineStep) {

@@ -27,7 +27,7 @@ func (s *sweeps) addLocked(d destination) {
 		return
 	}
 	s.left = append(s.left, d)
-	if d.durable() && s.vh.guard.catalog.Saving() {
+	if d.durable() && s.vh.guard.catalog.Saving.Load() {
 		s.vh.guard.claims[d.definitionKey()] = true
 	}
 }
@@ -42,7 +42,7 @@ func (s *sweeps) stepLocked(most int) (more bool) {
 		}
 		s.left[0] = destination{}
 		s.left = s.left[1:]
-		if d.durable() && s.vh.guard.catalog.Saving() {
+		if d.durable() && s.vh.guard.catalog.Saving.Load() {
 			delete(s.vh.guard.claims, d.definitionKey())
 			s.vh.guard.unclaimed.Broadcast()
 		}

@@ -83,7 +83,7 @@ func (g *guard) claimedNow(key string, fn func() error) error {
 // when that is on disk. It releases mu while waiting. If the definition cannot be saved, the old
 // one is restored. It is also an error if the virtual host was deleted in the meantime.
 func (g *guard) saveLocked(key string, now, was any) error {
-	if !g.catalog.Saving() {
+	if !g.catalog.Saving.Load() {
 		return nil
 	}
 	g.noteLocked(key, now)
