@@ -117,8 +117,8 @@ func New(o Options) (b *Broker, err error) {
 		b.stop()
 		return nil, err
 	}
-	if b.manual != nil {
-		b.ended.Go(func() { b.manual.run(b.quit) })
+	if b.Manual != nil {
+		b.ended.Go(func() { b.Manual.run(b.quit) })
 	} else {
 		b.ended.Go(func() { b.env.Timers.Run(b.quit) })
 		b.ended.Go(func() { b.env.DelayedTimers.Run(b.quit) })

@@ -10,7 +10,7 @@ import (
 // clocks are the ways to read the broker's clock.
 type clocks struct {
 	env    *delivery.Env
-	manual *ManualClock // nil: time passes by itself
+	Manual *ManualClock // what moves the clock; nil: time passes by itself
 }
 
 // Now is the present instant by the clock deadlines are stamped
@@ -30,6 +30,3 @@ func (c *clocks) UnixMillis(at deadline.Instant) int64 { return c.env.Clock.Unix
 // Instant is the instant of the broker's clock at which the wall clock shows
 // unixMillis, unless somebody sets the wall clock before; at least 1. 0 stays 0.
 func (c *clocks) Instant(unixMillis int64) deadline.Instant { return c.env.Clock.Instant(unixMillis) }
-
-// Manual is the broker's clock if it is a manual one, and else nil.
-func (c *clocks) Manual() *ManualClock { return c.manual }

@@ -131,7 +131,7 @@ func (d Deadlines) Track(refs []deadline.Ref) []deadline.Ref {
 // during the call. Events reports when these leave. Messages that come or go while Snapshot
 // runs may be missing or left over: Events has them. The error is fn's or ctx's.
 func (d Deadlines) Snapshot(ctx context.Context, fn func([]deadline.Ref) error) error {
-	d.b.env.Feed.Subscribe()
+	d.b.env.Feed.On.Store(true)
 	page := make([]deadline.Ref, 0, delivery.PageSize)
 	for _, q := range d.b.registry.Queues() {
 		for from, more := queue.Seq(0), true; more; {

@@ -235,7 +235,7 @@ func TestWhatIsScheduledIsCounted(t *testing.T) {
 			_, err := x.p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: p.Append(nil)})
 			require.NoError(t, err)
 			x.p.Flush(nil)
-			assert.Len(t, x.p.Numbered(), 1, id)
+			assert.Len(t, x.p.Numbered, 1, id)
 		}
 	})
 }

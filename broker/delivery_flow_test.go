@@ -313,7 +313,7 @@ func TestWaitsForConsumersEnd(t *testing.T) {
 			if s != nil {
 				s.c.Cancel()
 			}
-			for s = newLimitedSink(t, q, false, 8); !r.Crowded(); p.Flush(nil) {
+			for s = newLimitedSink(t, q, false, 8); len(r.Pacing.Crowded) == 0; p.Flush(nil) {
 				_, err := p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: []byte{0, 0}, Body: make([]byte, 1<<20)})
 				require.NoError(t, err)
 			}
@@ -321,7 +321,7 @@ func TestWaitsForConsumersEnd(t *testing.T) {
 		wait := func(done <-chan struct{}) time.Duration {
 			before := time.Now()
 			r.AwaitConsumers(done)
-			assert.False(t, r.Crowded())
+			assert.Empty(t, r.Pacing.Crowded)
 			return time.Since(before)
 		}
 		soon := func(what func()) { time.AfterFunc(time.Millisecond, what) }

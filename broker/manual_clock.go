@@ -56,7 +56,7 @@ func newManual(o Options) *Broker {
 	c := &ManualClock{turn: make(chan struct{}, 1)}
 	c.nanos.Store(time.Now().Truncate(time.Millisecond).UnixNano())
 	c.b = newBroker(o, deadline.GivenClock(c.nanos.Load, nil))
-	c.b.manual = c
+	c.b.Manual = c
 	return c.b
 }
 
@@ -100,9 +100,6 @@ func (c *ManualClock) Next(ctx context.Context) (ManualTime, error) {
 	}
 	return t, errNoChange
 }
-
-// Time is what the clock shows.
-func (c *ManualClock) Time(ctx context.Context) (ManualTime, error) { return c.Advance(ctx, 0) }
 
 func (c *ManualClock) begin(ctx context.Context) error {
 	select {

@@ -29,7 +29,7 @@ func (b *Broker) Collect(ch chan<- prometheus.Metric) {
 	m.Counter("curfew_messages_published_total", "Messages published, unroutable ones included.", c.published.Load())
 	m.Counter("curfew_messages_unroutable_total", "Messages published that no queue was bound for.", c.unroutable.Load()+forwarded.Unroutable.Load())
 	m.Counter("curfew_messages_refused_total", "Publishes a full queue refused (x-overflow reject-publish).", b.env.Counters.Refused.Load())
-	delivered := b.registry.Stats()
+	delivered := b.registry.Loads(nil)
 	m.Counter("curfew_messages_delivered_total", "Messages delivered to consumers and gets, redeliveries included.", delivered.AllDelivered())
 	m.Counter("curfew_messages_expired_dropped_total", "Messages that expired in a queue without a dead-letter exchange.", b.env.Counters.ExpiredDropped.Load())
 	m.Counter("curfew_locks_lapsed_total", "Deliveries taken back because they were held for longer than x-lock-duration.", b.env.Counters.Lapsed.Load())

@@ -13,12 +13,15 @@ import (
 // DeclareQueue needs configure on the queue; making one with a dead-letter exchange also needs
 // read on the queue and write on that exchange.
 func (r *Rights) DeclareQueue(vh *VHost, owner Owner, name string, d QueueDeclare) (*Queue, error) {
-	return vh.Queues.DeclareFor(r, owner, name, d)
+	return vh.Queues.DeclareFor(r.mayDeclare, owner, name, d)
 }
 
-// MayMakeQueue is called before a queue is made that does not exist.
-func (r *Rights) MayMakeQueue(name string, d *QueueDeclare) error {
-	dlx, dies := d.Args["x-dead-letter-exchange"].(string)
+// mayDeclare is the topology.Permit of the user.
+func (r *Rights) mayDeclare(name string, making *QueueDeclare) error {
+	if making == nil {
+		return r.Queue(access.Configure, name)
+	}
+	dlx, dies := making.Args["x-dead-letter-exchange"].(string)
 	if !dies {
 		return nil
 	}
@@ -26,11 +29,6 @@ func (r *Rights) MayMakeQueue(name string, d *QueueDeclare) error {
 		return err
 	}
 	return r.Exchange(access.Write, dlx)
-}
-
-// MayDeclareQueue is called before anything about a queue is revealed.
-func (r *Rights) MayDeclareQueue(name string) error {
-	return r.Queue(access.Configure, name)
 }
 
 // CheckQueue is for the passive declare: any permission on the name is enough. It keeps users

@@ -45,6 +45,9 @@ type Publisher struct {
 	TakesTurns bool
 	// AllOrNone makes a Transact enter nothing if a queue would refuse one of its publishes.
 	AllOrNone bool
+	// Numbered are the delayed messages that the last Flush or Transact has entered, by their numbers in VHost.Delayed; with AllOrNone
+	// also those that have entered queues. It is valid until the next call.
+	Numbered []Numbered
 
 	vh         *VHost
 	rights     *Rights
@@ -54,7 +57,6 @@ type Publisher struct {
 	count      int             // publishes since the last Flush
 	properties []byte          // scratch
 	counts     publisherCounts
-	numbered   []Numbered
 	delays     delayHeader
 }
 
@@ -300,7 +302,7 @@ func (p *Publisher) Flush(refused []int) []int {
 	}
 	s := p.vh.b.env.Begin()
 	if p.rights != nil {
-		p.rights.pacing.Before(s)
+		s.Paced = p.rights.Pacing.On
 	}
 	p.batch.Flush(s)
 	p.endBatch()
@@ -310,17 +312,13 @@ func (p *Publisher) Flush(refused []int) []int {
 // end ends a transition, and returns the publishes that were refused in refused.
 func (p *Publisher) end(s *delivery.Transition, refused []int) []int {
 	if p.rights != nil {
-		p.rights.pacing.After(s)
+		p.rights.Pacing.After(s)
 	}
-	refused, p.numbered = append(refused[:0], s.Refused...), append(p.numbered[:0], s.Numbered...)
+	refused, p.Numbered = append(refused[:0], s.Refused...), append(p.Numbered[:0], s.Numbered...)
 	s.Done()
 	slices.Sort(refused)
 	return slices.Compact(refused)
 }
-
-// Numbered lists the delayed messages that the last Flush or Transact has entered, by their numbers in VHost.Delayed; with AllOrNone
-// also those that have entered queues. It is valid until the next call.
-func (p *Publisher) Numbered() []Numbered { return p.numbered }
 
 // Discard gives up what was added since the last Flush.
 func (p *Publisher) Discard() {

@@ -211,7 +211,7 @@ func (r *recovery) restoreMessages(found *store.RecoveredQueue) {
 	if d := r.b.delays.find(found.Queue); d != nil {
 		d.Restore(found)
 	} else if q != nil {
-		q.Messages.Restore(found, q.Recovered(), 0)
+		q.Messages.Restore(found, q.Recovered, 0)
 	} else {
 		for _, e := range found.Entries {
 			r.b.env.Store.Settled([]store.Settle{{Queue: found.Queue, Seq: e.Seq, Pos: e.Pos, Durable: true}})

@@ -15,7 +15,7 @@ type Rights struct {
 	user string
 	*catalog.Rights
 	putter *store.Putter   // of all publishers with these rights: they belong to one goroutine
-	pacing delivery.Pacing // of the same publishers
+	Pacing delivery.Pacing // of the same publishers, to be read only
 	turn   turn            // likewise
 }
 
@@ -58,19 +58,16 @@ func (r *Rights) speaksFor(user []byte) error {
 // Pace sets whether the caller will call AwaitConsumers after publishes with these rights; at
 // first it does not. A caller that stops need not wait for earlier publishes.
 func (r *Rights) Pace(on bool) {
-	if r.pacing.On = on; !on {
-		r.pacing.Crowded, r.pacing.Behind = nil, false
+	if r.Pacing.On = on; !on {
+		r.Pacing.Crowded, r.Pacing.Behind = nil, false
 	}
 }
-
-// Crowded reports whether AwaitConsumers would wait.
-func (r *Rights) Crowded() bool { return len(r.pacing.Crowded) > 0 }
 
 // AwaitConsumers makes the publisher wait until the consumers of the queues it has published
 // to have given it credit (internal/delivery, flow): for half a second at most, or until done is
 // closed. No lock may be held.
 func (r *Rights) AwaitConsumers(done <-chan struct{}) {
-	p := &r.pacing
+	p := &r.Pacing
 	if len(p.Crowded) > 0 {
 		p.Await(done)
 	}

@@ -12,7 +12,7 @@ import (
 // Session is a user's connection to a virtual host. It counts against the limits of both and ends with either. Safe for concurrent
 // use.
 type Session struct {
-	vh       *VHost
+	VHost    *VHost // that it is in
 	user     string
 	end      func(*amqp.Exception)
 	channels int // guarded by sessions.mu
@@ -37,7 +37,7 @@ func (b *Broker) OpenSession(user, vhost string, end func(*amqp.Exception)) (*Se
 	if !ok {
 		return nil, topology.NoVHost(vhost)
 	}
-	s := &Session{vh: vh, user: user, end: end}
+	s := &Session{VHost: vh, user: user, end: end}
 	if err := b.sessions.add(s, b.userLimits(user), vh.Limits()); err != nil {
 		return nil, err
 	}
@@ -60,15 +60,15 @@ func (b *Broker) userLimits(name string) access.Limits {
 func (t *sessions) add(s *Session, ofUser, ofVHost access.Limits) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if limit, reached := ofVHost.Reached(access.MaxConnections, t.ofVHost[s.vh]); reached {
-		return amqp.NewException(amqp.NotAllowed, 0, 0, "access to vhost '%s' refused for user '%s': connection limit (%d) is reached", s.vh.Name(), s.user, limit)
+	if limit, reached := ofVHost.Reached(access.MaxConnections, t.ofVHost[s.VHost]); reached {
+		return amqp.NewException(amqp.NotAllowed, 0, 0, "access to vhost '%s' refused for user '%s': connection limit (%d) is reached", s.VHost.Name(), s.user, limit)
 	}
 	if limit, reached := ofUser.Reached(access.MaxConnections, t.ofUser[s.user]); reached {
 		return amqp.NewException(amqp.NotAllowed, 0, 0, "connection refused for user '%s': user connection limit (%d) is reached", s.user, limit)
 	}
 	t.open[s] = struct{}{}
 	t.ofUser[s.user]++
-	t.ofVHost[s.vh]++
+	t.ofVHost[s.VHost]++
 	return nil
 }
 
@@ -87,15 +87,12 @@ func (t *sessions) end(chosen func(*Session) bool, reason string) {
 	}
 }
 
-// VHost is the virtual host the session is in.
-func (s *Session) VHost() *VHost { return s.vh }
-
 // Rights are what the user may do in the virtual host.
-func (s *Session) Rights() *Rights { return s.vh.b.RightsOf(s.user, s.vh.Name()) }
+func (s *Session) Rights() *Rights { return s.VHost.b.RightsOf(s.user, s.VHost.Name()) }
 
 // Close ends the session. Safe to repeat.
 func (s *Session) Close() {
-	t := &s.vh.b.sessions
+	t := &s.VHost.b.sessions
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, open := t.open[s]; !open {
@@ -103,14 +100,14 @@ func (s *Session) Close() {
 	}
 	delete(t.open, s)
 	countDown(t.ofUser, s.user, 1)
-	countDown(t.ofVHost, s.vh, 1)
+	countDown(t.ofVHost, s.VHost, 1)
 	countDown(t.channels, s.user, s.channels)
 }
 
 // OpenChannel counts one more channel. Error: 530, the user has as many as they may.
 func (s *Session) OpenChannel() error {
-	limits := s.vh.b.userLimits(s.user)
-	t := &s.vh.b.sessions
+	limits := s.VHost.b.userLimits(s.user)
+	t := &s.VHost.b.sessions
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if limit, reached := limits.Reached(access.MaxChannels, t.channels[s.user]); reached {
@@ -123,7 +120,7 @@ func (s *Session) OpenChannel() error {
 
 // CloseChannel counts one channel less.
 func (s *Session) CloseChannel() {
-	t := &s.vh.b.sessions
+	t := &s.VHost.b.sessions
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, open := t.open[s]; !open {

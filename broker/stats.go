@@ -145,7 +145,7 @@ func (b *Broker) Stats() Stats {
 	t := Stats{
 		Published: c.published.Load(), Unroutable: c.unroutable.Load() + forwarded.Unroutable.Load(), BodyBytes: c.sizes.bytes.Load(),
 		QueuesDeclared: b.registry.Declared.Load(), QueuesCreated: b.registry.Created.Load(), QueuesDeleted: b.registry.Deleted.Load(),
-		ExpiredDropped: b.env.Counters.ExpiredDropped.Load(), Queues: b.registry.Stats(),
+		ExpiredDropped: b.env.Counters.ExpiredDropped.Load(), Queues: b.registry.Loads(nil),
 	}
 	for i := range t.Sizes {
 		t.Sizes[i] = c.sizes.buckets[i].Load()
@@ -184,23 +184,20 @@ func OpenFiles() float64 {
 	return 0
 }
 
-// LoginCount counts the logins by one protocol. Safe for concurrent use.
-type LoginCount struct{ succeeded, failed atomic.Uint64 }
+// LoginCount counts the logins by one protocol, since the start or the last Reset. Safe for concurrent use.
+type LoginCount struct{ Succeeded, Failed atomic.Uint64 }
 
 // Note counts one, which failed if err is not nil.
 func (c *LoginCount) Note(err error) {
 	if err == nil {
-		c.succeeded.Add(1)
+		c.Succeeded.Add(1)
 	} else {
-		c.failed.Add(1)
+		c.Failed.Add(1)
 	}
 }
 
-// Read returns how many succeeded and how many failed, since the start or the last Reset.
-func (c *LoginCount) Read() (succeeded, failed uint64) { return c.succeeded.Load(), c.failed.Load() }
-
 // Reset begins to count again.
 func (c *LoginCount) Reset() {
-	c.succeeded.Store(0)
-	c.failed.Store(0)
+	c.Succeeded.Store(0)
+	c.Failed.Store(0)
 }

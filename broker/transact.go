@@ -62,7 +62,7 @@ func (p *Publisher) Transact(settlings []Settling, refused []int) []int {
 		s.Env.Counters.Refused.Add(uint64(added))
 	}
 	if p.rights != nil {
-		p.rights.pacing.Before(s)
+		s.Paced = p.rights.Pacing.On
 	}
 	s.Whole, s.AllOrNone = true, p.AllOrNone
 	if p.batch != nil {

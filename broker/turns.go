@@ -105,7 +105,7 @@ func (t *turns) end(x *turn) {
 }
 
 // BeginTurn waits for a turn: a costly one for a publish that Publisher.Add has refused with
-// ErrCostly, another before more is published while consumers fall behind (Behind). Until EndTurn
+// ErrCostly, another before more is published while consumers fall behind (Pacing.Behind). Until EndTurn
 // nothing may be waited for. False: done was closed before, and there is no turn.
 func (r *Rights) BeginTurn(costly bool, done <-chan struct{}) bool {
 	ok := r.turn.held || r.b.turns.begin(&r.turn, done)
@@ -119,6 +119,3 @@ func (r *Rights) EndTurn() {
 		r.b.turns.end(&r.turn)
 	}
 }
-
-// Behind reports whether consumers of the queues that were last published to fall behind.
-func (r *Rights) Behind() bool { return r.pacing.Behind }

@@ -140,7 +140,7 @@ func (b *Broker) DeleteVHost(name string) error {
 		return err
 	}
 	_ = b.catalog.Sync() // whether it could be saved is told at the end
-	b.sessions.end(func(s *Session) bool { return s.vh == vh }, fmt.Sprintf("vhost '%s' is deleted", name))
+	b.sessions.end(func(s *Session) bool { return s.VHost == vh }, fmt.Sprintf("vhost '%s' is deleted", name))
 	err = ended.Undefine()
 	b.free(name)
 	ended.RemoveQueues()

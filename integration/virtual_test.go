@@ -40,7 +40,7 @@ func startVirtualBy(t *testing.T, o broker.Options) *virtual {
 	m, err := schedule.New(schedule.Options{Primary: b.Deadlines(), Stepped: o.Manual, Log: log})
 	check(t, err)
 	if o.Manual {
-		b.Manual().Fire(m.Step)
+		b.Manual.Fire(m.Step)
 	}
 	s := server.New(server.Options{Broker: b, Log: log, ConsumerTimeout: -1})
 	v := &virtual{t: t, broker: b, listener: newPipeListener()}
@@ -68,7 +68,7 @@ func report(t *testing.T, what string, err error) {
 
 // now is what the broker's clock shows.
 func (v *virtual) now() time.Time {
-	if v.broker.Manual() == nil {
+	if v.broker.Manual == nil {
 		return time.Now() // with its monotonic reading, as what is compared with it
 	}
 	return v.broker.Now().Time()
@@ -76,13 +76,13 @@ func (v *virtual) now() time.Time {
 
 // advance lets d pass. A manual clock goes in the steps that Advance would take, so that clients see what time it is at each.
 func (v *virtual) advance(d time.Duration) error {
-	clock := v.broker.Manual()
+	clock := v.broker.Manual
 	if clock == nil {
 		time.Sleep(d) // of the bubble's clock: it returns at once, with everything due in between done
 		return nil
 	}
 	for {
-		at, err := clock.Time(v.t.Context())
+		at, err := clock.Advance(v.t.Context(), 0)
 		if err != nil {
 			return err
 		}

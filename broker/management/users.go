@@ -54,7 +54,7 @@ func authAttempts(r *request) error {
 		protocol string
 		logins   *broker.LoginCount
 	}{{"amqp091", &r.api.Server.Logins}, {"http", &r.api.server.Logins}} {
-		succeeded, failed := by.logins.Read()
+		succeeded, failed := by.logins.Succeeded.Load(), by.logins.Failed.Load()
 		list = append(list, object{"protocol": by.protocol, "auth_attempts": succeeded + failed, "auth_attempts_succeeded": succeeded, "auth_attempts_failed": failed})
 	}
 	return r.Answer(list)

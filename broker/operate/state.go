@@ -46,7 +46,7 @@ func (o *Access) now() time.Time { return time.UnixMilli(o.Broker.UnixMillis(o.B
 // State returns the state of the broker. Every user who may log in may see it.
 func (o *Access) State() State {
 	s := State{
-		NowMillis: o.Broker.UnixMillis(o.Broker.Now()), ManualClock: o.Broker.Manual() != nil, Started: o.started, DataDir: o.DataDir, NewFolder: o.Broker.NewFolder(), DiskSilent: o.Broker.DiskSilent(), Blocked: o.Broker.Alarm.Last(),
+		NowMillis: o.Broker.UnixMillis(o.Broker.Now()), ManualClock: o.Broker.Manual != nil, Started: o.started, DataDir: o.DataDir, NewFolder: o.Broker.NewFolder(), DiskSilent: o.Broker.DiskSilent(), Blocked: o.Broker.Alarm.Last(),
 		Memory: o.Broker.Alarm.MemoryInUse(), MemoryMax: o.Broker.Alarm.MemoryLimit, InFlow: o.Server.InFlow(),
 	}
 	s.DiskFree, _ = o.Broker.Alarm.Disk()

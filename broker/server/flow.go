@@ -24,7 +24,7 @@ type flow struct {
 // side, wait for half a second at most. A connection that consumes never has to wait, since its
 // acks would not be read.
 func (c *connection) awaitConsumers() {
-	if c.phase != running || !c.user.Rights.Crowded() {
+	if c.phase != running || len(c.user.Rights.Pacing.Crowded) == 0 {
 		return
 	}
 	c.flow.last.Store(int64(c.srv.opts.Broker.Now()))
@@ -35,7 +35,7 @@ func (c *connection) awaitConsumers() {
 
 // takeTurn makes publishes wait for a turn while consumers fall behind. The next flush ends it.
 func (c *connection) takeTurn() {
-	if c.phase == running && c.user.Rights.Behind() {
+	if c.phase == running && c.user.Rights.Pacing.Behind {
 		c.user.Rights.BeginTurn(false, c.ctx.Done())
 	}
 }

@@ -245,7 +245,7 @@ func (h *handshake) enter(vhost string) error {
 		return err
 	}
 	c.session, c.phase, c.handshake = session, running, nil
-	c.user = manage.Declarer{Rights: session.Rights(), VHost: session.VHost(), Owner: c}
+	c.user = manage.Declarer{Rights: session.Rights(), VHost: session.VHost, Owner: c}
 	account := c.srv.opts.Broker.Clients.Open(c.userName, c.evict)
 	c.usage.Account = account
 	c.out.OpenAccount(account)

@@ -198,7 +198,7 @@ func (s *session10) addAll(l *link10, all [][]byte) (numbers []broker.Numbered, 
 	if len(s.ch.refused) > 0 {
 		return nil, errQueueFull
 	}
-	return s.ch.publisher.Numbered(), nil
+	return s.ch.publisher.Numbered, nil
 }
 
 // settleAll settles what was gathered, all that it can. from are their queues. refused says why something went back.

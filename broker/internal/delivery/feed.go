@@ -16,7 +16,7 @@ const maxEvents = 1 << 18
 // that those of one message stay in order; the feed's own lock is a leaf.
 type feed struct {
 	mu     sync.Mutex
-	on     atomic.Bool // somebody has subscribed
+	On     atomic.Bool // somebody has subscribed: events are kept
 	lagged bool
 	chunks [][]deadline.Event // oldest first, all but the last one full
 	next   int                // of the first chunk, the first event that was not taken
@@ -29,7 +29,7 @@ const feedChunk = 1 << 12
 
 // Push appends events. It never blocks.
 func (f *feed) Push(events []deadline.Event) {
-	if len(events) == 0 || !f.on.Load() {
+	if len(events) == 0 || !f.On.Load() {
 		return
 	}
 	f.mu.Lock()
@@ -72,7 +72,7 @@ func (f *feed) Pending() int {
 func (f *feed) Take(buf []deadline.Event) (n int, lagged bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.on.Store(true)
+	f.On.Store(true)
 	for f.n > 0 && n < len(buf) {
 		some := copy(buf[n:], f.chunks[0][f.next:])
 		n, f.next, f.n = n+some, f.next+some, f.n-some
@@ -88,6 +88,3 @@ func (f *feed) Take(buf []deadline.Event) (n int, lagged bool) {
 	lagged, f.lagged = f.lagged, false
 	return n, lagged
 }
-
-// Subscribe keeps events from now on.
-func (f *feed) Subscribe() { f.on.Store(true) }

@@ -14,7 +14,7 @@ func TestFeedKeepsTheOrder(t *testing.T) {
 	var f feed
 	f.Signal = make(chan struct{}, 1)
 	f.Push(make([]deadline.Event, 1)) // nobody wants it
-	f.Subscribe()
+	f.On.Store(true)
 	rng := rand.New(rand.NewPCG(1, 1))
 	pushed, taken := uint64(0), uint64(0)
 	buf := make([]deadline.Event, 3*feedChunk)

@@ -53,7 +53,7 @@ func (f *flow) weightLocked() int64 {
 // chargeLocked is called after a publish. It notes in the transition whether consumers fall
 // behind, and whether the publisher has to wait.
 func (f *flow) chargeLocked(s *Transition) {
-	if !s.paced || f.q.consumers.count == 0 {
+	if !s.Paced || f.q.consumers.count == 0 {
 		return
 	}
 	weight := f.weightLocked()
@@ -135,13 +135,10 @@ func (f *flow) endWait(over chan struct{}) {
 
 // Pacing is how a publishing goroutine follows the flow of the queues that it publishes to.
 type Pacing struct {
-	On      bool     // it can be asked to wait
+	On      bool     // it can be asked to wait: Transition.Paced of its publishes
 	Behind  bool     // consumers of a queue that it last published to fall behind
 	Crowded []*Queue // whose consumers it is to wait for
 }
-
-// Before prepares a transition that will publish.
-func (p *Pacing) Before(s *Transition) { s.paced = p.On }
 
 // After takes over the result of the transition that published.
 func (p *Pacing) After(s *Transition) {

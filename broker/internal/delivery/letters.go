@@ -38,7 +38,7 @@ func (l *Letter) Waits() bool { return l.Settings.AtLeastOnce && l.Queued }
 type Letters struct {
 	Origin
 	Retained *Retained
-	Notices  Notices
+	Notices  atomic.Uint32 // bits: the warnings already logged about the source, so that each is logged once
 
 	mu     *sync.Mutex // of the source
 	line   letterLine
@@ -73,12 +73,6 @@ type Lines struct {
 	First func(*Transition)
 	Later func(...*Letters)
 }
-
-// Notices are the warnings already logged about a source of letters, so that each is logged once.
-type Notices struct{ given atomic.Uint32 }
-
-// First gives the notice, a bit, and reports whether it had not been given before.
-func (n *Notices) First(notice uint32) bool { return n.given.Or(notice)&notice == 0 }
 
 // PostLocked puts a letter in line. The transition makes sure that it is forwarded.
 func (l *Letters) PostLocked(s *Transition, x *Letter) {

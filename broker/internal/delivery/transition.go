@@ -29,7 +29,7 @@ type Transition struct {
 	Hurried    bool        // all letters are left to the forwarder
 	Whole      bool        // a transaction: Entered and Settled gather, to be journaled as one
 	AllOrNone  bool        // queues refuse nothing: they were asked (Batch.Refuses)
-	paced      bool        // its publisher can be asked to wait (flow)
+	Paced      bool        // its publisher can be asked to wait (flow)
 	behind     bool        // consumers fall behind (flow)
 	crowded    []*Queue    // queues that its publisher has to wait for
 	source     Source
@@ -123,13 +123,13 @@ func (s *Transition) recycle() {
 	clear(s.Transfers)
 	s.Transfers = s.Transfers[:0]
 	clear(s.crowded)
-	s.crowded, s.paced, s.behind = s.crowded[:0], false, false
+	s.crowded, s.Paced, s.behind = s.crowded[:0], false, false
 	transitions.Put(s)
 }
 
 // notifyLocked adds an event for the monitor, if there is one.
 func (s *Transition) notifyLocked(e deadline.Event) {
-	if s.Env.Feed.on.Load() {
+	if s.Env.Feed.On.Load() {
 		s.Events = append(s.Events, e)
 	}
 }

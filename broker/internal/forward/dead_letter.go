@@ -240,7 +240,7 @@ const (
 
 // logOnce logs the first of what happens again and again to the messages of one queue.
 func (t *turn) logOnce(x *letterMove, notice uint32, text string, fields ...zap.Field) {
-	if x.from.Notices.First(notice) {
+	if x.from.Notices.Or(notice)&notice == 0 {
 		t.f.log.Warn(text, append(fields, zap.String("vhost", t.letters.VHost.Name()), zap.String("queue", x.from.Name))...)
 	}
 }

@@ -38,25 +38,15 @@ type Queues struct {
 // Declaring counts as use for x-expires. Errors: 403 reserved name, 405 another
 // connection's exclusive queue, 406 wrong or inequivalent argument.
 func (t *Queues) Declare(owner Owner, name string, d QueueDeclare) (*Queue, error) {
-	return t.DeclareFor(everybody{}, owner, name, d)
+	return t.DeclareFor(func(string, *QueueDeclare) error { return nil }, owner, name, d)
 }
 
-// Declarer checks the permissions of the user who declares a queue.
-type Declarer interface {
-	// MayDeclareQueue is called first, so that a refusal reveals nothing about the queue.
-	MayDeclareQueue(name string) error
-	// MayMakeQueue is called before a queue that does not exist is made.
-	MayMakeQueue(name string, d *QueueDeclare) error
-}
-
-// everybody allows everything.
-type everybody struct{}
-
-func (everybody) MayDeclareQueue(string) error             { return nil }
-func (everybody) MayMakeQueue(string, *QueueDeclare) error { return nil }
+// Permit checks the permissions of the user who declares a queue. It is called first without making, so that a refusal reveals
+// nothing about the queue, and again before a queue that does not exist is made, with its declaration.
+type Permit func(name string, making *QueueDeclare) error
 
 // DeclareFor is Declare for a user who needs permissions.
-func (t *Queues) DeclareFor(r Declarer, owner Owner, name string, d QueueDeclare) (*Queue, error) {
+func (t *Queues) DeclareFor(may Permit, owner Owner, name string, d QueueDeclare) (*Queue, error) {
 	d = t.withDefaultType(name, d)
 	if err := policy.CheckNamed(name, d.Args); err != nil {
 		return nil, err
@@ -65,7 +55,7 @@ func (t *Queues) DeclareFor(r Declarer, owner Owner, name string, d QueueDeclare
 	if serverNamed {
 		name = generatedName()
 	}
-	if err := r.MayDeclareQueue(name); err != nil {
+	if err := may(name, nil); err != nil {
 		return nil, err
 	}
 	if name != policy.UndeliverableQueue { // it is declared for each dead letter that is parked
@@ -76,7 +66,7 @@ func (t *Queues) DeclareFor(r Declarer, owner Owner, name string, d QueueDeclare
 	} else if q, err := t.GetFor(owner, name); err == nil {
 		if err = q.redeclare(d); err == delivery.ErrGone {
 			q.erase() // its deletion is about to do the same
-			return t.DeclareFor(r, owner, name, d)
+			return t.DeclareFor(may, owner, name, d)
 		}
 		return q, err
 	} else if code(err) != amqp.NotFound {
@@ -93,12 +83,12 @@ func (t *Queues) DeclareFor(r Declarer, owner Owner, name string, d QueueDeclare
 	if err := checkSubqueue(name); err != nil {
 		return nil, err
 	}
-	if err := r.MayMakeQueue(name, &d); err != nil {
+	if err := may(name, &d); err != nil {
 		return nil, err
 	}
 	q, err := t.makeWithSubqueue(owner, name, d)
 	if err == errTaken {
-		return t.DeclareFor(r, owner, name, d) // another declare was faster
+		return t.DeclareFor(may, owner, name, d) // another declare was faster
 	}
 	return q, err
 }

@@ -63,7 +63,7 @@ func (q *Queue) definition() *catalog.Queue {
 	d := q.Declared()
 	return &catalog.Queue{
 		VHost: q.vh.guard.name, Name: q.Name, ID: q.ID, AutoDelete: d.AutoDelete,
-		Recovered: q.recovered, Consumed: q.Consumed(), Args: catalog.SaveArgs(d.Args),
+		Recovered: q.Recovered, Consumed: q.Consumed(), Args: catalog.SaveArgs(d.Args),
 		Transient: !q.Durable, Exclusive: d.Exclusive,
 	}
 }

@@ -22,7 +22,7 @@ type QueueInfo struct {
 
 // Info describes the queue.
 func (q *Queue) Info() QueueInfo {
-	return QueueInfo{QueueDeclare: q.Declared(), ID: q.ID, VHost: q.vh.guard.name, Name: q.Name, Owner: q.owner, Recovered: q.recovered, QueueState: q.Messages.State()}
+	return QueueInfo{QueueDeclare: q.Declared(), ID: q.ID, VHost: q.vh.guard.name, Name: q.Name, Owner: q.owner, Recovered: q.Recovered, QueueState: q.Messages.State()}
 }
 
 // Declared is how the queue was declared, with the changes since. It is not to be changed.

@@ -22,7 +22,7 @@ type Queue struct {
 	declared          atomic.Pointer[declaration] // replaced with vh.mu held
 	owner             Owner                       // of an exclusive queue
 
-	recovered bool // made for messages whose queue's definition was not found
+	Recovered bool // made for messages whose queue's definition was not found
 	gone      bool // it is deleted; what is left of its bindings leads nowhere. Guarded by vh.mu
 	marks     atomic.Uint32
 
@@ -45,9 +45,6 @@ type declaration struct {
 
 // VHost is the virtual host the queue is in.
 func (q *Queue) VHost() *VHost { return q.vh }
-
-// Recovered reports whether it was made for messages whose queue's definition was not found.
-func (q *Queue) Recovered() bool { return q.recovered }
 
 // Consumed reports whether a client has ever consumed the queue. A durable queue remembers it over a restart.
 func (q *Queue) Consumed() bool { return q.marks.Load()&consumed != 0 }
@@ -148,11 +145,6 @@ func (l leftovers) settle() {
 	}
 }
 
-// few reports whether settle takes no longer than a step for each queue.
-func (l leftovers) few() bool {
-	return !slices.ContainsFunc(l, func(x leftover) bool { return !x.held.Few() })
-}
-
 // erase removes the name and the bindings of a deleted queue. It reports whether the virtual host is
 // deleted too.
 func (q *Queue) erase() (all bool) {
@@ -175,7 +167,7 @@ func (q *Queue) erase() (all bool) {
 			vh.former("", q.Name, q)
 		}
 	}
-	if q.recovered && vh.registry.ByID(q.ID) == q {
+	if q.Recovered && vh.registry.ByID(q.ID) == q {
 		vh.registry.Adopted.Add(-1)
 	}
 	delete(vh.Queues.owned[q.owner], q)

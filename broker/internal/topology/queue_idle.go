@@ -1,6 +1,8 @@
 package topology
 
 import (
+	"slices"
+
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
@@ -53,10 +55,10 @@ func (q *Queue) expireIdle() bool {
 			q.vh.registry.saveDeletedSoon()
 		}
 	}
-	if left.few() {
-		settle()
-	} else { // the timers of other queues do not wait for it
+	if slices.ContainsFunc(left, func(x leftover) bool { return !x.held.Few() }) { // the timers of other queues do not wait for it
 		q.vh.registry.run(settle)
+	} else {
+		settle()
 	}
 	q.vh.registry.log.Info("queue expired: unused for its x-expires or x-auto-delete-on-idle",
 		zap.String("vhost", q.vh.guard.name), zap.String("queue", q.Name), zap.Int("messages", messages))

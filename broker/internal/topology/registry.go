@@ -141,12 +141,7 @@ func (r *Registry) Trim(queues []*Queue) {
 	}
 }
 
-// Stats sums the statistics of all queues, including deleted ones.
-func (r *Registry) Stats() delivery.QueueStats {
-	return r.Loads(func(*Queue, int, int, *delivery.QueueStats) {})
-}
-
-// Loads calls fn with each queue, the number of messages in it, that of its consumers and its statistics, in no order. It
+// Loads calls fn, if it is not nil, with each queue, the number of messages in it, that of its consumers and its statistics, in no order. It
 // returns the sum of the statistics, including those of deleted queues.
 func (r *Registry) Loads(fn func(q *Queue, messages, consumers int, c *delivery.QueueStats)) delivery.QueueStats {
 	r.mu.RLock()
@@ -156,7 +151,9 @@ func (r *Registry) Loads(fn func(q *Queue, messages, consumers int, c *delivery.
 	for _, q := range all {
 		messages, consumers, c := q.Messages.Load()
 		sum.Add(&c)
-		fn(q, messages, consumers, &c)
+		if fn != nil {
+			fn(q, messages, consumers, &c)
+		}
 	}
 	return sum
 }

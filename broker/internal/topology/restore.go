@@ -55,7 +55,7 @@ func (t *Queues) Restore(x *catalog.Queue) error {
 		q.marks.Or(consumed)
 	}
 	if err == nil && x.Recovered {
-		q.recovered = true
+		q.Recovered = true
 		t.vh.registry.Adopted.Add(1)
 	}
 	return err

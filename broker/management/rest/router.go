@@ -84,7 +84,7 @@ func (s *Server) answer(one *Route, w http.ResponseWriter, r *http.Request) {
 	req := &Request{server: s, Operations: s.Operations, W: w, HTTP: r, pattern: one.Path}
 	limit := cmp.Or(one.Body, MaxBody)
 	r.Body = http.MaxBytesReader(w, r.Body, limit)
-	if s.Broker.Manual() != nil {
+	if s.Broker.Manual != nil {
 		w.Header().Set(ClockHeader, strconv.FormatInt(s.Broker.UnixMillis(s.Broker.Now()), 10))
 	}
 	err := req.authenticate()

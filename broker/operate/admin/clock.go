@@ -42,11 +42,11 @@ var GetClock = operate.Define(operate.Op{
 queues, retries) happens in order of time, and has happened when the command returns. Only administrators may move it.`,
 	Example: "  curfew clock\n  curfew clock advance 1h\n  curfew clock next",
 }, func(ctx context.Context, c *operate.Call, _ operate.None) (ClockTime, error) {
-	clock := c.Broker.Manual()
+	clock := c.Broker.Manual
 	if clock == nil {
 		return ClockTime{Now: c.Broker.UnixMillis(c.Broker.Now())}, nil
 	}
-	t, err := clock.Time(ctx)
+	t, err := clock.Advance(ctx, 0)
 	return manualTime(t), err
 })
 
@@ -67,7 +67,7 @@ var MoveClock = operate.Define(operate.Op{
 	if m.Next == (m.Advance != "") {
 		return ClockTime{}, &operate.Invalid{Reason: `want {"advance": "1h"} or {"next": true}`}
 	}
-	clock := c.Broker.Manual()
+	clock := c.Broker.Manual
 	if clock == nil {
 		return ClockTime{}, operate.ErrNotManual
 	}

@@ -202,13 +202,13 @@ func (o *ownBroker) openMonitor() (watcher, error) {
 			return store.Close()
 		})
 	}
-	s.Stepped = o.broker.Manual() != nil
+	s.Stepped = o.broker.Manual != nil
 	made, err := schedule.New(s)
 	if err != nil {
 		return nil, err
 	}
 	if s.Stepped {
-		o.broker.Manual().Fire(made.Step)
+		o.broker.Manual.Fire(made.Step)
 	}
 	return made, nil
 }

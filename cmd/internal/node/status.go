@@ -141,7 +141,7 @@ func (o *ownBroker) status(s *Status, hour deadline.Hour) {
 			s.AlarmsFiring++
 		}
 	}
-	if o.broker.Manual() != nil {
+	if o.broker.Manual != nil {
 		s.Clock = new(o.broker.Now().Time().UTC())
 	}
 }
