@@ -30,7 +30,7 @@ type LockAnswer struct {
 // lockAnswerType is the type property of an answer.
 const lockAnswerType = "curfew.lock-answer"
 
-// AnswerOf makes the answer from the results of RenewLock.
+// AnswerOf makes the answer from the results of delivery.Locks.Renew.
 func AnswerOf(lockedUntil int64, renewed bool) LockAnswer {
 	if !renewed {
 		return LockAnswer{Outcome: "lost"}
@@ -69,7 +69,7 @@ func (p *Publisher) renewLockOf(token string) (lockedUntil int64, ok bool) {
 	if q == nil || q.VHost() != p.vh.VHost || p.rights != nil && p.rights.Queue(access.Read, q.Name) != nil {
 		return 0, false
 	}
-	return q.Messages.RenewLock(token)
+	return q.Messages.Locks.Renew(token)
 }
 
 // addAnswer hands an answer over, or adds it to the batch; an answer that is routed nowhere is

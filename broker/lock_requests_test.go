@@ -72,7 +72,7 @@ func TestRenewedLockLapsesAtItsNewTime(t *testing.T) {
 		_, ok := x.get(q, false)
 		require.True(t, ok)
 		after(300 * time.Millisecond)
-		until, ok := q.Messages.RenewLock(token)
+		until, ok := q.Messages.Locks.Renew(token)
 		require.True(t, ok)
 		assert.Equal(t, time.Now().UnixMilli()+1000, until)
 		after(700 * time.Millisecond)
@@ -80,12 +80,12 @@ func TestRenewedLockLapsesAtItsNewTime(t *testing.T) {
 		after(299 * time.Millisecond)
 		assert.Empty(t, x.drain(q))
 		after(time.Millisecond)
-		_, ok = q.Messages.RenewLock(token)
+		_, ok = q.Messages.Locks.Renew(token)
 		assert.False(t, ok)
 		again, ok := x.get(q, false)
 		require.True(t, ok)
 		assert.Equal(t, m.seq, again.seq)
-		_, ok = q.Messages.RenewLock(token)
+		_, ok = q.Messages.Locks.Renew(token)
 		assert.False(t, ok, "the lock of another delivery")
 	})
 }
@@ -140,9 +140,9 @@ func TestTokenIsOfUseToItsReceiver(t *testing.T) {
 		for _, wrong := range []string{"", "no token", token + "A", string(changed), "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "!" + token[1:]} {
 			assert.Equal(t, lost, x.renew(x.p, wrong), wrong)
 		}
-		_, ok = x.queue("q3", nil).Messages.RenewLock(token)
+		_, ok = x.queue("q3", nil).Messages.Locks.Renew(token)
 		assert.False(t, ok, "another queue's")
-		_, ok = q.Messages.RenewLock(token)
+		_, ok = q.Messages.Locks.Renew(token)
 		assert.True(t, ok)
 	})
 }
@@ -196,7 +196,7 @@ func TestRenewalShortensNoLock(t *testing.T) {
 				lockedUntil := m.properties.Headers["x-locked-until"]
 				change(x)
 				after(time.Second)
-				until, ok := q.Messages.RenewLock(m.properties.Headers["x-lock-token"].(string))
+				until, ok := q.Messages.Locks.Renew(m.properties.Headers["x-lock-token"].(string))
 				assert.True(t, ok)
 				assert.Equal(t, lockedUntil, until)
 				after(58 * time.Second)

@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"curfew/broker/amqp"
+	"curfew/broker/internal/delivery"
 	"curfew/broker/internal/message"
-	"curfew/broker/internal/topology"
 	"curfew/broker/store"
 )
 
@@ -55,7 +55,7 @@ func (vh *VHost) CheckReply(name string) error {
 	vh.replies.mu.RLock()
 	defer vh.replies.mu.RUnlock()
 	if _, ok := vh.replies.to[name]; !ok && name != ReplyQueue {
-		return topology.NoQueue(vh.Name(), name)
+		return delivery.NoQueue(vh.Name(), name)
 	}
 	return nil
 }

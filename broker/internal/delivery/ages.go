@@ -31,23 +31,23 @@ const (
 	maxAges = 512 // marks of a priority, 16 bytes each
 )
 
-// noteAgeLocked records that seq, the last of its priority, enters the queue now.
-func (q *messages) noteAgeLocked(seq queue.Seq, at deadline.Instant) {
-	if q.ages == nil {
-		q.ages = new(ages)
+// note records that seq, the last of its priority, enters core now. It returns a, made if it was nil.
+func (a *ages) note(core *queue.Queue, seq queue.Seq, at deadline.Instant) *ages {
+	if a == nil {
+		a = new(ages)
 	}
 	p := int(seq.Priority())
-	for len(*q.ages) <= p {
-		*q.ages = append(*q.ages, ageMarks{})
+	for len(*a) <= p {
+		*a = append(*a, ageMarks{})
 	}
-	m := &(*q.ages)[p]
-	if n := len(m.list); n == maxAges || m.gap > ageGap && q.core.Oldest(seq.Priority()) > m.list[n/2].seq {
-		m.thin(q.core.Oldest(seq.Priority()))
+	m := &(*a)[p]
+	if n := len(m.list); n == maxAges || m.gap > ageGap && core.Oldest(seq.Priority()) > m.list[n/2].seq {
+		m.thin(core.Oldest(seq.Priority()))
 	}
-	if n := len(m.list); n > 0 && at < m.list[n-1].at.Add(max(m.gap, ageGap)) {
-		return
+	if n := len(m.list); n == 0 || at >= m.list[n-1].at.Add(max(m.gap, ageGap)) {
+		m.list = append(m.list, ageMark{seq, at})
 	}
-	m.list = append(m.list, ageMark{seq, at})
+	return a
 }
 
 // thin drops the marks of messages that have left and, if that does not make room, every second mark.
@@ -85,11 +85,11 @@ func (a *ages) entered(seq queue.Seq) (at deadline.Instant) {
 	return at
 }
 
-// oldestLocked is when the oldest message entered, ready or unacked; 0: the queue is empty.
-func (q *messages) oldestLocked() (at deadline.Instant) {
-	for p := 0; q.ages != nil && p < len(*q.ages); p++ {
-		seq := q.core.Oldest(uint8(p))
-		if entered := q.ages.entered(seq); seq != 0 && entered != 0 && (at == 0 || entered < at) {
+// oldest is when the oldest message of core entered, ready or unacked; 0: there is none.
+func (a *ages) oldest(core *queue.Queue) (at deadline.Instant) {
+	for p := 0; a != nil && p < len(*a); p++ {
+		seq := core.Oldest(uint8(p))
+		if entered := a.entered(seq); seq != 0 && entered != 0 && (at == 0 || entered < at) {
 			at = entered
 		}
 	}

@@ -2,7 +2,6 @@ package delivery
 
 import (
 	"bytes"
-	"time"
 
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
@@ -101,11 +100,11 @@ func (at *browser) entries(most int) (page []browsedEntry, more bool, err error)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.deleted {
-		return nil, false, q.notFound()
+		return nil, false, NoQueue(q.vhost, q.Name)
 	}
 	seen, now := 0, q.env.Clock.Now()
 	if !at.want.Unnoticed {
-		q.markUsedLocked(now)
+		q.lastUsedAt = now
 	}
 	visit := func(s queue.Seq, m queue.Message, state queue.State) bool {
 		if seen >= browseScan || len(page) == min(most, queue.AtOnce) {
@@ -201,29 +200,4 @@ func (q *messages) DeadlinesOf(seqs []queue.Seq, out []deadline.Instant) []deadl
 // Decode parses the message's properties, death headers included.
 func (x *Browsed) Decode() (amqp.Properties, error) {
 	return amqp.ParseProperties(x.Message.Properties, message.StoredLimits)
-}
-
-// headTimestamp is the timestamp property of the first ready message; zero: none.
-func (q *messages) headTimestamp() time.Time {
-	pos, ok := q.holdHead()
-	if !ok {
-		return time.Time{}
-	}
-	defer q.env.Store.Release(pos)
-	p, err := amqp.ParseProperties(q.env.Store.View(pos).Properties, message.StoredLimits)
-	if err != nil || p.Timestamp == 0 {
-		return time.Time{}
-	}
-	return time.Unix(int64(p.Timestamp), 0)
-}
-
-// holdHead keeps the first ready message in the store until it is released; false: there is none.
-func (q *messages) holdHead() (store.Pos, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	_, m, ok := q.core.Head()
-	if ok {
-		q.env.Store.Retain(store.Pos(m.Pos), 1)
-	}
-	return store.Pos(m.Pos), ok
 }

@@ -123,7 +123,7 @@ func (src *Source) hand(t *queue.Delivery, d *Delivery) {
 		src.c.unacked++
 	}
 	if locked {
-		src.q.locks.addLocked(src.s, t.Seq, src.c)
+		src.q.Locks.addLocked(src.s, t.Seq, src.c)
 	}
 	src.q.counters.Count(src.get, src.settle, t.Redelivered)
 	d.Seq, d.Redelivered, d.Failed, d.Locked = t.Seq, t.Redelivered, t.Deliveries, locked // a Delivery is large to copy
@@ -154,7 +154,7 @@ func (q *Queue) Consume(c *Consumer) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.deleted {
-		return q.notFound()
+		return NoQueue(q.vhost, q.Name)
 	}
 	if q.Arguments.Type == policy.Classic && (q.consumers.exclusiveLocked() || c.Exclusive && (q.Arguments.SingleActive || q.consumers.count > 0)) {
 		return amqp.NewException(amqp.AccessRefused, 0, 0, "%s in exclusive use", q.Label())

@@ -31,7 +31,8 @@ func (q *Queue) pageLocked(from queue.Seq, fn func(queue.Seq, queue.Message)) (n
 	if q.core.Sweeping() { // only then are all messages seen
 		s := q.env.Begin()
 		s.ReadClock()
-		q.sweepLocked(s)
+		q.core.Sweep(&s.fx)
+		q.finishLocked(s, deadline.Lazy)
 		s.recycle()
 		return from, true
 	}

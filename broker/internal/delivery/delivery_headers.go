@@ -17,7 +17,7 @@ const (
 	headerExpiresAt   = message.ExpiresAtHeader // when it expires, if nobody holds it then; none: never
 	headerEnqueuedAt  = "x-enqueued-at"         // when it entered the queue; none: not known
 	headerLockedUntil = "x-locked-until"        // when its lock lapses; none: it has no lock
-	headerLockToken   = "x-lock-token"          // names that lock (RenewLock); none: it has no lock
+	headerLockToken   = "x-lock-token"          // names that lock (Locks.Renew); none: it has no lock
 )
 
 // withHeadersLocked writes the properties that the receiver is to see, in place of those that were
@@ -69,7 +69,7 @@ func (s *Transition) appendHeadersLocked(b []byte, q *Queue, of *queue.Delivery,
 	if at := q.enqueued.at(of.Seq); at != 0 {
 		b = appendMillis(b, headerEnqueuedAt, s.Env.Clock.UnixMillis(at))
 	}
-	if k, ok := q.locks.table.find(of.Seq); ok && locked {
+	if k, ok := q.Locks.table.find(of.Seq); ok && locked {
 		b = appendMillis(b, headerLockedUntil, s.Env.Clock.UnixMillisDown(k.until))
 		s.text = k.appendToken(s.text[:0], q, of.Seq)
 		b = message.AppendText(b, headerLockToken, s.text)

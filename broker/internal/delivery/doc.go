@@ -12,10 +12,10 @@
 //
 // # Parts of a queue
 //
-//	Identity    names, arguments and settings                    identity.go
+//	Identity    what it is known by, and its settings            identity.go
 //	messages    what is in the queue, and how to read it         messages.go, browse.go, deadlines.go
 //	consumers   the order in which they are served               consumers.go
-//	locks       deliveries with x-lock-duration                  locks.go
+//	Locks       deliveries with x-lock-duration                  locks.go
 //	flow        when publishers have to wait for consumers       flow.go
 //	Idle        x-expires and x-auto-delete-on-idle              idle.go
 //	Letters     messages that have left and go elsewhere         letters.go

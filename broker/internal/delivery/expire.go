@@ -10,13 +10,14 @@ import (
 // lock: while the queue is in use the answers are Busy, and nothing has happened.
 func (q *Queue) Expire(s *Transition, refs []deadline.Ref, path deadline.Path, wait bool, out []deadline.Answer) []deadline.Answer {
 	if wait {
-		q.lock(s)
-	} else if !q.tryLock(s) {
+		q.mu.Lock()
+	} else if !q.mu.TryLock() {
 		for range refs {
 			out = append(out, deadline.Answer{Outcome: deadline.Busy})
 		}
 		return out
 	}
+	q.startLocked(s)
 	defer q.unlock(s, "expire")
 	s.touched += len(refs)
 	for _, ref := range refs {

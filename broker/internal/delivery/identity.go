@@ -33,8 +33,9 @@ func QueueLabel(vhost, name string) string {
 	return "queue '" + name + "' in vhost '" + vhost + "'"
 }
 
-func (q *Identity) notFound() error {
-	return amqp.NewException(amqp.NotFound, 0, 0, "no %s", q.Label())
+// NoQueue is the error for a queue that does not exist.
+func NoQueue(vhost, name string) error {
+	return amqp.NewException(amqp.NotFound, 0, 0, "no %s", QueueLabel(vhost, name))
 }
 
 // Persists reports whether a message with these flags outlives a restart in the queue. In a quorum queue all do, whatever

@@ -6,12 +6,21 @@ import "curfew/broker/deadline"
 //
 // x-expires (RabbitMQ: Queue TTL) counts from a declare, a basic.get or the end of the last
 // consumer. x-auto-delete-on-idle (Service Bus: AutoDeleteOnIdle) counts from any operation,
-// including publishing, settling and browsing (messages.markUsedLocked), but not from what a binding brings: a queue that is
+// including publishing, settling and browsing (messages.lastUsedAt), but not from what a binding brings: a queue that is
 // bound to a topic corresponds to a subscription, which sends to the topic do not keep alive. A queue with consumers
 // is in use.
 type Idle struct {
 	q         *Queue
 	expiresAt deadline.Instant // x-expires: when the queue expires unless it is used; 0 while it has consumers
+}
+
+// Renew starts the period of x-expires again, as a passive or repeated declare does. False: the queue is
+// deleted.
+func (i *Idle) Renew() bool {
+	i.q.mu.Lock()
+	defer i.q.mu.Unlock()
+	i.renewLocked()
+	return !i.q.deleted
 }
 
 // renewLocked notes a use that counts for x-expires: the full period starts again, or does not
@@ -23,7 +32,7 @@ func (i *Idle) renewLocked() {
 		return
 	}
 	stamp := q.env.Clock.Stamp()
-	q.markUsedLocked(stamp)
+	q.lastUsedAt = stamp
 	if expires := q.Settings().ExpiresMillis; expires != 0 {
 		i.expiresAt = stamp.AddMillis(deadline.Millis(expires))
 	}
@@ -33,7 +42,7 @@ func (i *Idle) renewLocked() {
 // settingsChangedLocked notes that a policy changed the queue's settings, which counts as use for
 // x-auto-delete-on-idle.
 func (i *Idle) settingsChangedLocked() {
-	i.q.markUsedLocked(i.q.env.Clock.Stamp())
+	i.q.lastUsedAt = i.q.env.Clock.Stamp()
 	i.setTimerLocked()
 }
 
@@ -83,7 +92,7 @@ func (i *Idle) LastUse(now deadline.Instant) deadline.Instant {
 func (i *Idle) MarkUsed(at deadline.Instant) {
 	i.q.mu.Lock()
 	defer i.q.mu.Unlock()
-	i.q.markUsedLocked(max(i.q.lastUsedAt, at))
+	i.q.lastUsedAt = max(i.q.lastUsedAt, at)
 }
 
 // BeginCheck reports whether x-auto-delete-on-idle, and not x-expires, has run out. If so, the
@@ -105,6 +114,6 @@ func (i *Idle) EndCheck(awaited bool) {
 	defer i.q.mu.Unlock()
 	i.q.checkingIdle = false
 	if awaited {
-		i.q.markUsedLocked(i.q.env.Clock.Now())
+		i.q.lastUsedAt = i.q.env.Clock.Now()
 	}
 }

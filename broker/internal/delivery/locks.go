@@ -18,8 +18,8 @@ type LockHolder interface {
 	Lapsed(queue uint64, seq queue.Seq) bool
 }
 
-// locks are the deliveries of a queue with x-lock-duration that nobody has settled.
-type locks struct {
+// Locks are the deliveries of a queue with x-lock-duration that nobody has settled.
+type Locks struct {
 	q     *Queue
 	table *lockTable // nil: empty
 }
@@ -87,7 +87,7 @@ func (l *lockTable) pop(now deadline.Instant) (seq queue.Seq, k lock, stale, ok 
 
 // addLocked locks a delivery to c. For a get, c is nil and the holder is set later. A policy that
 // changes the duration does not change the lock.
-func (l *locks) addLocked(s *Transition, seq queue.Seq, c *Consumer) {
+func (l *Locks) addLocked(s *Transition, seq queue.Seq, c *Consumer) {
 	k := lock{until: l.untilLocked(s), c: c}
 	if c != nil {
 		k.holder, _ = c.Sink.(LockHolder)
@@ -101,11 +101,11 @@ func (l *locks) addLocked(s *Transition, seq queue.Seq, c *Consumer) {
 }
 
 // untilLocked is when a lock that is made now expires.
-func (l *locks) untilLocked(s *Transition) deadline.Instant {
+func (l *Locks) untilLocked(s *Transition) deadline.Instant {
 	return s.stamp.AddMillis(deadline.Millis(l.q.Settings().LockMillis))
 }
 
-func (l *locks) insertLocked(seq queue.Seq, k lock) {
+func (l *Locks) insertLocked(seq queue.Seq, k lock) {
 	if l.table == nil {
 		l.table = &lockTable{of: map[queue.Seq]lock{}}
 	}
@@ -148,14 +148,15 @@ func ParseLockToken(text string) (t lockToken, ok bool) {
 	return t, t.token != 0
 }
 
-// RenewLock locks a delivery of this queue for its whole x-lock-duration again, counting from now
+// Renew locks a delivery of this queue for its whole x-lock-duration again, counting from now
 // (Service Bus: RenewMessageLock), and returns until when, in Unix ms of the wall clock. token is
 // the x-lock-token that came with it and stays valid. The message's own deadline does not affect
 // its lock: while the lock is renewed the message does not expire, as in Service Bus; it expires
 // when it comes back. If a policy has shortened the duration or removed it, the lock still lasts
 // as long as it did before. False: the lock has expired, the message was settled, or the token
 // belongs to another queue.
-func (q *Queue) RenewLock(token string) (lockedUntil int64, ok bool) {
+func (l *Locks) Renew(token string) (lockedUntil int64, ok bool) {
+	q := l.q
 	t, ok := ParseLockToken(token)
 	if !ok || t.Queue != q.ID {
 		return 0, false
@@ -164,20 +165,21 @@ func (q *Queue) RenewLock(token string) (lockedUntil int64, ok bool) {
 	defer s.Done()
 	q.lock(s)
 	defer q.unlock(s, "renew lock")
-	k, ok := q.locks.table.find(t.seq)
+	k, ok := l.table.find(t.seq)
 	if !ok || k.token != t.token || k.until <= s.Now {
 		return 0, false
 	}
-	q.markUsedLocked(s.Now)
-	k.until = max(k.until, q.locks.untilLocked(s)) // a policy may have shortened or removed the duration
-	q.locks.insertLocked(t.seq, k)
+	q.lastUsedAt = s.Now
+	k.until = max(k.until, l.untilLocked(s)) // a policy may have shortened or removed the duration
+	l.insertLocked(t.seq, k)
 	return s.Env.Clock.UnixMillisDown(k.until), true
 }
 
-// TakeLock takes the delivery whose x-lock-token is given away from its holder: nothing but SettleFor ends
+// Take takes the delivery whose x-lock-token is given away from its holder: nothing but Queue.SettleFor ends
 // it from then on (Service Bus: settlement through $management). c is to be passed on to that. False: the
 // lock has expired, the message was settled, or the token belongs to another queue.
-func (q *Queue) TakeLock(token string) (seq queue.Seq, c *Consumer, ok bool) {
+func (l *Locks) Take(token string) (seq queue.Seq, c *Consumer, ok bool) {
+	q := l.q
 	t, ok := ParseLockToken(token)
 	if !ok || t.Queue != q.ID {
 		return 0, nil, false
@@ -186,25 +188,26 @@ func (q *Queue) TakeLock(token string) (seq queue.Seq, c *Consumer, ok bool) {
 	defer s.Done()
 	q.lock(s)
 	defer q.unlock(s, "settle")
-	k, ok := q.locks.table.find(t.seq)
+	k, ok := l.table.find(t.seq)
 	if !ok || k.token != t.token || k.until <= s.Now || k.holder != nil && !k.holder.Lapsed(q.ID, t.seq) {
 		return 0, nil, false
 	}
-	q.locks.table.release(t.seq)
+	l.table.release(t.seq)
 	return t.seq, k.c, true
 }
 
-// KeepLocks leaves deliveries to their locks: their receiver has gone, and they come back when their
+// Keep leaves deliveries to their locks: their receiver has gone, and they come back when their
 // locks expire (Service Bus). Those without a lock come back now. c, if not nil, received them.
-func (q *Queue) KeepLocks(seqs []queue.Seq, c *Consumer) {
+func (l *Locks) Keep(seqs []queue.Seq, c *Consumer) {
+	q := l.q
 	s := q.env.Begin()
 	defer s.Done()
 	var back []queue.Seq
 	q.lock(s)
 	for _, seq := range seqs {
-		if k, ok := q.locks.table.find(seq); ok {
+		if k, ok := l.table.find(seq); ok {
 			k.c, k.holder = nil, nil
-			q.locks.table.of[seq] = k
+			l.table.of[seq] = k
 		} else {
 			back = append(back, seq)
 		}
@@ -219,7 +222,7 @@ func (q *Queue) KeepLocks(seqs []queue.Seq, c *Consumer) {
 // locks), which counts as a failed delivery. It deals with a bounded number of locks; the timer comes
 // at once for the others. The consumer that held a message gets its credit
 // back only when it settles the message, which then has no other effect.
-func (l *locks) expireLocked(s *Transition) {
+func (l *Locks) expireLocked(s *Transition) {
 	for s.touched < queue.AtOnce {
 		seq, k, stale, ok := l.table.pop(s.Now)
 		if !ok {
@@ -239,14 +242,14 @@ func (l *locks) expireLocked(s *Transition) {
 }
 
 // againLocked sets the timer for the lock that expires first.
-func (l *locks) againLocked(s *Transition) {
+func (l *Locks) againLocked(s *Transition) {
 	if l.table != nil && l.table.dues.Len() > 0 {
 		l.q.env.Timers.Add(l.q, max(l.table.dues.First().At, s.Now)) // in its turn
 	}
 }
 
 // shrinkLocked gives memory back once nothing is locked.
-func (l *locks) shrinkLocked() {
+func (l *Locks) shrinkLocked() {
 	if l.table != nil && len(l.table.of) == 0 {
 		l.table = nil
 	}

@@ -48,7 +48,7 @@ func TestLocksForgetWhatWasSettled(t *testing.T) {
 	assert.Zero(t, l.dues.Len())
 	assert.True(t, l.add(next, lock{until: 400}))
 
-	all := locks{table: l}
+	all := Locks{table: l}
 	all.shrinkLocked()
 	assert.NotNil(t, all.table)
 	l.release(next)

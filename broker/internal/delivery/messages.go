@@ -21,25 +21,19 @@ type messages struct {
 	counters     QueueStats
 	deleted      bool
 	lastActiveAt deadline.Instant // when something last happened
-	lastUsedAt   deadline.Instant // by the rules of x-auto-delete-on-idle
+	// lastUsedAt is when the queue was last used, by the rules of x-auto-delete-on-idle. The timer stays as it is
+	// when it is set: when it fires, the queue finds that it has been used since.
+	lastUsedAt deadline.Instant
 }
 
 // lock takes the queue's lock for a transition, and then reads the clock, since it may have had to wait.
 func (q *messages) lock(s *Transition) {
 	q.mu.Lock()
-	q.lockedLocked(s)
+	q.startLocked(s)
 }
 
-// tryLock is lock for a caller who does not wait. False: the queue is in use.
-func (q *messages) tryLock(s *Transition) bool {
-	if !q.mu.TryLock() {
-		return false
-	}
-	q.lockedLocked(s)
-	return true
-}
-
-func (q *messages) lockedLocked(s *Transition) {
+// startLocked is the rest of lock, for a caller who has taken the lock in another way.
+func (q *messages) startLocked(s *Transition) {
 	s.ReadClock()
 	s.touched = 0
 	q.lastActiveAt = s.Now
@@ -59,22 +53,18 @@ func (q *messages) locked(s *Transition, operation string, fn func() bool) bool 
 	return fn()
 }
 
-// markUsedLocked notes that the queue was used in a way that counts for x-auto-delete-on-idle. The timer stays as it is: when
-// it fires, the queue finds that it has been used since.
-func (q *messages) markUsedLocked(now deadline.Instant) { q.lastUsedAt = now }
-
 // Ref names a message that Browse showed.
 func (q *messages) Ref(x *Browsed) deadline.Ref { return q.refOf(x.Seq, x.Deadline) }
 
-// termsLocked are what the journal has to know about a message besides its position.
-func (q *messages) termsLocked(seq queue.Seq) (queue.Message, store.Terms, bool) {
-	x, deliveries, ok := q.core.Find(seq)
-	return x, store.Terms{ExpiresAt: x.ExpiresAt, Deliveries: deliveries, Flags: uint8(x.Flags), WaitsUntil: q.core.WaitsUntil(seq)}, ok
+// termsOf are what the journal has to know about a message of core besides its position.
+func termsOf(core *queue.Queue, seq queue.Seq) (queue.Message, store.Terms, bool) {
+	x, deliveries, ok := core.Find(seq)
+	return x, store.Terms{ExpiresAt: x.ExpiresAt, Deliveries: deliveries, Flags: uint8(x.Flags), WaitsUntil: core.WaitsUntil(seq)}, ok
 }
 
 // amendLocked adds the current terms of a message to the transition's records.
 func (q *messages) amendLocked(s *Transition, seq queue.Seq) {
-	x, terms, ok := q.termsLocked(seq)
+	x, terms, ok := termsOf(q.core, seq)
 	if ok && x.Flags&queue.Durable != 0 {
 		s.amended = append(s.amended, store.Amend{Queue: q.ID, Seq: uint64(seq), Pos: store.Pos(x.Pos), Durable: true, Terms: terms})
 	}

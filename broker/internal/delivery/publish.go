@@ -111,7 +111,7 @@ func (q *Queue) publishStep(s *Transition, items []Item) (rest []Item, more bool
 	// What comes by a binding does not count as use, since the queue then corresponds to a subscription of Service Bus. Neither do dead letters
 	// that enter a sub-queue.
 	if !settings.Keeps && slices.ContainsFunc(items[:min(len(items), queue.AtOnce)], func(it Item) bool { return !it.Bound }) {
-		q.markUsedLocked(s.Now)
+		q.lastUsedAt = s.Now
 	}
 	for s.touched < queue.AtOnce && !s.fx.Full() && len(items) > 0 && !more {
 		it := &items[0]
@@ -150,7 +150,7 @@ func (q *Queue) enterLocked(s *Transition, it *Item) {
 	}
 	q.counters.entered(&m)
 	seq := q.core.Publish(m, it.Priority)
-	q.noteAgeLocked(seq, s.stamp)
+	q.ages = q.ages.note(q.core, seq, s.stamp)
 	if s.AllOrNone {
 		s.Numbered = append(s.Numbered, Numbered{Publish: it.Number, Seq: seq})
 	}
@@ -172,7 +172,10 @@ func (q *Queue) enterLocked(s *Transition, it *Item) {
 // refuseLocked refuses a publish that would overflow the queue, if its overflow mode says so. A
 // dead letter is never refused, unless its source keeps it for another try.
 func (q *Queue) refuseLocked(s *Transition, it *Item) bool {
-	if it.Move >= 0 && !it.AtLeastOnce || !q.fullLocked(it.Message.Bytes) {
+	if it.Move >= 0 && !it.AtLeastOnce {
+		return false
+	}
+	if n, size := q.Retained.sizeLocked(); !q.core.FullWith(it.Message.Bytes, n, size) {
 		return false
 	}
 	if it.AtLeastOnce {
@@ -189,12 +192,6 @@ func (q *Queue) refuseLocked(s *Transition, it *Item) bool {
 		s.Env.Store.Release(store.Pos(it.Message.Pos))
 	}
 	return true
-}
-
-// fullLocked reports whether the queue would refuse a message of that size.
-func (q *Queue) fullLocked(bytes uint32) bool {
-	n, size := q.Retained.sizeLocked()
-	return q.core.FullWith(bytes, n, size)
 }
 
 // Refuses reports whether the queue would refuse any of the items if they came together.

@@ -22,9 +22,9 @@ type Queue struct {
 
 	consumers consumers
 	departure *Departure // of the last consumer that left; nil: none has
-	locks     locks
 	flow      flow
 
+	Locks    Locks
 	Idle     Idle
 	Letters  Letters
 	Retained Retained
@@ -62,7 +62,7 @@ func (q *Queue) Init(o QueueOptions) {
 		q.enqueued = new(enqueueTimes)
 	}
 	q.Registered, q.autoDelete, q.timerIndex = o.Registered, o.AutoDelete, deadline.NoTimer
-	q.consumers.q, q.locks.q, q.flow.q, q.Idle.q = q, q, q, q
+	q.consumers.q, q.Locks.q, q.flow.q, q.Idle.q = q, q, q, q
 	q.Letters.Init(Origin{Identity: o.Identity, Lines: o.Lines}, &q.mu)
 	q.Retained.Init(&q.Letters, &o.Env.Timers, q)
 }
@@ -124,14 +124,6 @@ func OwesReceipt(settled *queue.Settled) bool {
 	return settled.Reason == queue.Expired && settled.Flags&queue.Receipt != 0
 }
 
-// RenewExpiry starts the period of x-expires again, as a passive or repeated declare does. False: the queue is deleted.
-func (q *Queue) RenewExpiry() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.Idle.renewLocked()
-	return !q.deleted
-}
-
 // Why a queue was not deleted.
 var (
 	ErrInUse    = errors.New("in use")
@@ -139,20 +131,30 @@ var (
 	ErrGone     = errors.New("deleted already")
 )
 
-// Delete marks the queue as deleted and takes all that it holds out of it, unless veto returns an
-// error. It returns how many messages were ready or waited, the consumers, which have lost their queue, and
-// what it held: that is gone for everybody, and has to be settled.
-func (q *Queue) Delete(s *Transition, veto func() error) (ready int, orphans []*Consumer, held *Contents, err error) {
+// Holding is what a queue holds at one instant.
+type Holding struct {
+	Consumers int
+	Messages  int // ready, unacked and waiting
+	Unacked   int // of them
+	Retained  int // letters of the queue that wait for another try
+}
+
+// Delete marks the queue as deleted and takes all that it holds out of it, unless veto, which is called under the queue's lock,
+// returns an error; nil: nothing prevents it. It returns how many messages were ready or waited, the consumers, which have lost
+// their queue, and what it held: that is gone for everybody, and has to be settled.
+func (q *Queue) Delete(s *Transition, veto func(Holding) error) (ready int, orphans []*Consumer, held *Contents, err error) {
 	q.lock(s)
 	defer q.unlock(s, "delete")
 	if q.deleted {
 		return 0, nil, nil, ErrGone
 	}
-	if err := veto(); err != nil {
-		return 0, nil, nil, err
+	if veto != nil {
+		if err := veto(Holding{q.consumers.count, q.core.Len(), q.core.Unacked.Count, q.Retained.countLocked()}); err != nil {
+			return 0, nil, nil, err
+		}
 	}
 	ready, orphans = q.core.Len()-q.core.Unacked.Count, q.consumers.allLocked()
-	q.deleted, q.consumers, q.locks, q.enqueued = true, consumers{q: q}, locks{q: q}, nil
+	q.deleted, q.consumers, q.Locks, q.enqueued = true, consumers{q: q}, Locks{q: q}, nil
 	held = &Contents{q: q, messages: q.core.Clear(), retained: q.Retained.CloseLocked()}
 	q.flow.endLocked()
 	q.finishLocked(s, deadline.Lazy)
@@ -193,17 +195,6 @@ func inSteps(q *Queue, what string, step func(*Transition) (more bool)) {
 	}
 }
 
-// InUseLocked reports whether the queue has consumers, EmptyLocked whether no message waits in it.
-// HeldLocked is how many messages it holds, ready, unacked and waiting, and how many of its letters wait for
-// another try. They are for Delete's veto.
-func (q *Queue) InUseLocked() bool { return q.consumers.count > 0 }
-func (q *Queue) EmptyLocked() bool {
-	return q.core.Len()-q.core.Unacked.Count+q.Retained.countLocked() == 0
-}
-func (q *Queue) HeldLocked() (messages, retained int) {
-	return q.core.Len(), q.Retained.countLocked()
-}
-
 // Purge drops the ready and the waiting messages and returns how many there were; purged ones are not
 // dead-lettered. For everybody the queue is empty at once. Purge returns when the messages are
 // settled, and as safe from coming back after a crash as the store's mode promises.
@@ -213,12 +204,13 @@ func (q *Queue) Purge() (n int) {
 	for begun, more := false, true; more; {
 		more = q.locked(s, "purge", func() bool {
 			if !begun {
-				q.markUsedLocked(s.Now)
+				q.lastUsedAt = s.Now
 			}
 			if !begun && !q.core.Sweeping() { // unless another purge has to be finished first
 				n, begun = q.core.Purge(), true
 			}
-			q.sweepLocked(s)
+			q.core.Sweep(&s.fx)
+			q.finishLocked(s, deadline.Lazy)
 			return !begun || q.core.Sweeping()
 		})
 		if begun && more {
@@ -229,12 +221,6 @@ func (q *Queue) Purge() (n int) {
 	q.env.Store.Commit(func(error) { close(safe) })
 	<-safe
 	return n
-}
-
-// sweepLocked settles some of what a purge has taken out.
-func (q *Queue) sweepLocked(s *Transition) {
-	q.core.Sweep(&s.fx)
-	q.finishLocked(s, deadline.Lazy)
 }
 
 // Apply gives the queue new settings, which must never be changed afterwards. Messages above a
@@ -292,24 +278,19 @@ func (q *Queue) serve(s *Transition) {
 // TimerIndex is the queue's index among the timers.
 func (q *Queue) TimerIndex() *int32 { return &q.timerIndex }
 
-// OnTimer does what is due in the queue.
+// OnTimer does what is due in the queue and sets its next timer.
 func (q *Queue) OnTimer() {
 	if q.Registered.CheckIdle() {
 		return
 	}
 	s := q.env.Hurry()
-	q.runDue(s)
-	s.Done()
-}
-
-// runDue does what is due in the queue and sets its next timer.
-func (q *Queue) runDue(s *Transition) {
+	defer s.Done()
 	q.lock(s)
 	defer q.unlock(s, "timer")
 	if q.deleted {
 		return
 	}
-	q.locks.expireLocked(s)
+	q.Locks.expireLocked(s)
 	retryAt := q.Retained.RetryLocked(s, q.Settings())
 	waiting, _ := q.core.Waiting()
 	wakeAt := q.core.Wake(s.Now, wakeAtOnce, &s.fx)
@@ -329,5 +310,5 @@ func (q *Queue) runDue(s *Transition) {
 	if wakeAt != 0 {
 		q.env.Timers.Add(q, max(wakeAt, s.Now)) // in its turn
 	}
-	q.locks.againLocked(s)
+	q.Locks.againLocked(s)
 }

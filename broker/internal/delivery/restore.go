@@ -39,7 +39,7 @@ func (q *Queue) Restore(r *store.RecoveredQueue, keep bool, above queue.Seq) {
 		if at == 0 {
 			at = started
 		}
-		q.noteAgeLocked(queue.Seq(e.Seq), at)
+		q.ages = q.ages.note(q.core, queue.Seq(e.Seq), at)
 	}
 	queue.Skip(q.core, above)
 	q.env.Store.Amended(amended)
@@ -55,6 +55,6 @@ func (q *Queue) Relocate(seq queue.Seq, old, moved store.Pos) (store.Terms, bool
 		}
 		return q.Retained.RelocateLocked(seq, uint64(old), uint64(moved))
 	}
-	_, terms, _ := q.termsLocked(seq)
+	_, terms, _ := termsOf(q.core, seq)
 	return terms, true
 }

@@ -35,7 +35,7 @@ func (q *Queue) Rewrite(seq queue.Seq, change func(properties, body []byte) []by
 		if err != nil || copied == old || q.locked(s, "rewrite", func() bool {
 			found := q.core.Relocate(seq, uint64(old), uint64(copied))
 			if found {
-				x, terms, _ := q.termsLocked(seq)
+				x, terms, _ := termsOf(q.core, seq)
 				q.env.Store.Replaced(store.Enqueue{
 					Queue: q.ID, Seq: uint64(seq), Pos: copied, ExpiresAt: x.ExpiresAt, Flags: uint8(x.Flags), Durable: x.Flags&queue.Durable != 0,
 					EnqueuedAt: q.enqueued.at(seq),

@@ -13,43 +13,39 @@ import (
 // when there is none. It counts as use for x-expires. An exclusive consumer does not prevent it,
 // as in RabbitMQ. Errors: 404 if the queue has been deleted, 405 on a quorum queue that serves
 // one consumer at a time.
-func (q *Queue) Get(noAck bool, fn func(*Delivery)) (bool, error) {
+func (q *Queue) Get(noAck bool, fn func(*Delivery)) (ok bool, err error) {
 	s := q.env.Begin()
 	defer s.Done()
-	for {
-		if ok, more, err := q.getStep(s, noAck, fn); !more {
-			return ok, err
-		}
+	for more := true; more; {
+		more = q.locked(s, "get", func() bool {
+			if q.deleted {
+				err = NoQueue(q.vhost, q.Name)
+				return false
+			}
+			if q.Arguments.SingleActive && q.Arguments.Type == policy.Quorum {
+				err = amqp.NewException(amqp.ResourceLocked, 0, 0,
+					"cannot obtain access to locked %s. basic.get operations are not supported by quorum queues with single active consumer", q.Label())
+				return false
+			}
+			q.Idle.renewLocked()
+			s.source = Source{q: q, s: s, settle: noAck, get: true}
+			var d Delivery
+			ok = s.source.Next(&d)
+			again := !ok && s.fx.Full() // very many expired messages were in front
+			if ok {
+				fn(&d)
+				if k, ok := q.Locks.table.find(d.Seq); ok {
+					k.holder = d.LockHolder
+					q.Locks.table.of[d.Seq] = k
+				}
+			} else if !again {
+				q.counters.GetEmpty++
+			}
+			q.finishLocked(s, deadline.Lazy)
+			return again
+		})
 	}
-}
-
-// getStep is Get, unless very many expired messages are in front: then more is true, and some of
-// them have left.
-func (q *Queue) getStep(s *Transition, noAck bool, fn func(*Delivery)) (ok, more bool, err error) {
-	q.lock(s)
-	defer q.unlock(s, "get")
-	if q.deleted {
-		return false, false, q.notFound()
-	}
-	if q.Arguments.SingleActive && q.Arguments.Type == policy.Quorum {
-		return false, false, amqp.NewException(amqp.ResourceLocked, 0, 0,
-			"cannot obtain access to locked %s. basic.get operations are not supported by quorum queues with single active consumer", q.Label())
-	}
-	q.Idle.renewLocked()
-	s.source = Source{q: q, s: s, settle: noAck, get: true}
-	var d Delivery
-	ok = s.source.Next(&d)
-	if more = !ok && s.fx.Full(); ok {
-		fn(&d)
-		if k, ok := q.locks.table.find(d.Seq); ok {
-			k.holder = d.LockHolder
-			q.locks.table.of[d.Seq] = k
-		}
-	} else if !more {
-		q.counters.GetEmpty++
-	}
-	q.finishLocked(s, deadline.Lazy)
-	return ok, more, nil
+	return ok, err
 }
 
 // Receive takes the ready message seq, wherever in the queue it is, and passes it to fn under the queue's
@@ -64,7 +60,7 @@ func (q *Queue) Receive(seq queue.Seq, noAck bool, fn func(*Delivery)) bool {
 	if !ok || m.ExpiresAt != 0 && m.ExpiresAt <= s.Now || !q.core.Hold(seq, m.ExpiresAt) {
 		return false
 	}
-	q.markUsedLocked(s.Now)
+	q.lastUsedAt = s.Now
 	s.source = Source{q: q, s: s, settle: noAck, get: true}
 	var d Delivery
 	s.source.hand(&queue.Delivery{Seq: seq, Message: m, Redelivered: m.Flags&queue.Redelivered != 0, Deliveries: failed}, &d)
@@ -136,13 +132,13 @@ func (q *Queue) SettleWith(s *Transition, how Settlement, seqs []queue.Seq, c *C
 func (q *Queue) settleStep(s *Transition, how Settlement, seqs []queue.Seq, c *Consumer, last bool) (more bool) {
 	q.lock(s)
 	defer q.unlock(s, "settle")
-	q.markUsedLocked(s.Now)
+	q.lastUsedAt = s.Now
 	s.touched += len(seqs)
 	settled := 0
 	for _, seq := range seqs {
 		if q.settleOneLocked(s, how, seq) {
 			settled++
-			q.locks.table.release(seq)
+			q.Locks.table.release(seq)
 		}
 	}
 	if c != nil && c.queue == q {

@@ -23,7 +23,7 @@ func (q *Queue) ShrinkIfIdle() bool {
 		q.shrinkLaterLocked()
 	default:
 		q.core.Shrink()
-		q.locks.shrinkLocked()
+		q.Locks.shrinkLocked()
 		q.flow.endLocked()
 		return true
 	}

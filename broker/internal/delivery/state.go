@@ -3,7 +3,10 @@ package delivery
 import (
 	"time"
 
+	"curfew/broker/amqp"
 	"curfew/broker/deadline"
+	"curfew/broker/internal/message"
+	"curfew/broker/store"
 )
 
 // QueueState is the state of a queue at one instant.
@@ -44,25 +47,39 @@ func (q *Queue) Departed() (d Departure) {
 
 // State returns the current state of the queue.
 func (q *Queue) State() QueueState {
-	head, departed := q.headTimestamp(), q.Departed()
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	settings := q.Settings()
 	i := QueueState{
 		DeliveryLimit: settings.Core.DeliveryLimit, TTLMillis: settings.TTLMillis,
 		Ready: q.core.Ready.Count, Unacked: q.core.Unacked.Count, ReadyBytes: q.core.Ready.Bytes, UnackedBytes: q.core.Unacked.Bytes,
-		Consumers: q.consumers.count, HeadTimestamp: head, Departed: departed, LastActiveAt: q.lastActiveAt, Stats: q.counters,
+		Consumers: q.consumers.count, LastActiveAt: q.lastActiveAt, Stats: q.counters,
 	}
-	if at := q.oldestLocked(); at != 0 {
+	if at := q.ages.oldest(q.core); at != 0 {
 		i.OldestAge = max(q.env.Clock.Now().Sub(at), 0)
 	}
 	i.Waiting, i.WaitingBytes = q.core.Waiting()
 	i.Persistent, i.PersistentBytes = q.core.Persistent()
+	if q.consumers.count == 0 && q.departure != nil {
+		i.Departed = *q.departure
+	}
 	if q.consumers.exclusiveLocked() {
 		i.ExclusiveConsumer = q.consumers.firstLocked().Tag
 	}
 	if q.consumers.active != nil {
 		i.ActiveConsumer = q.consumers.active.Tag
+	}
+	_, head, some := q.core.Head()
+	pos := store.Pos(head.Pos)
+	if some {
+		q.env.Store.Retain(pos, 1)
+	}
+	q.mu.Unlock()
+	if some { // its properties are read without the lock
+		p, err := amqp.ParseProperties(q.env.Store.View(pos).Properties, message.StoredLimits)
+		if err == nil && p.Timestamp != 0 {
+			i.HeadTimestamp = time.Unix(int64(p.Timestamp), 0)
+		}
+		q.env.Store.Release(pos)
 	}
 	return i
 }

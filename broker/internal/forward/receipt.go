@@ -121,7 +121,7 @@ func (t *turn) sendReceipt(x *letterMove, at int, to string, m store.Message) (_
 	}
 	targets, err := t.routes.Find(vh, nil, m.RoutingKey, topology.ByBroker, topology.Headers{}, false)
 	if err != nil || len(targets) == 0 || targets[0].Queue.Arguments.Keeps { // a client asked for it, and clients cannot publish to such a queue
-		return receiptUnroutable, topology.NoQueue(vh.Name(), to)
+		return receiptUnroutable, delivery.NoQueue(vh.Name(), to)
 	}
 	it := delivery.Item{TTLMillis: -1, Move: at}
 	it.Message.Flags, it.Message.Bytes = x.Settled.Flags&queue.Durable, uint32(len(m.Body))

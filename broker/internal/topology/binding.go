@@ -3,6 +3,7 @@ package topology
 import (
 	"curfew/broker/amqp"
 	"curfew/broker/exchange"
+	"curfew/broker/internal/delivery"
 )
 
 // Binding names one binding from an exchange to a queue or, with ToExchange, to
@@ -114,7 +115,7 @@ func (vh *VHost) bothEndsLocked(owner Owner, b Binding) (*Exchange, destination,
 	case d == destination{} && b.ToExchange:
 		err = noExchange(vh.guard.name, b.Destination)
 	case d == destination{}:
-		err = NoQueue(vh.guard.name, b.Destination)
+		err = delivery.NoQueue(vh.guard.name, b.Destination)
 	default:
 		if err = d.checkOwner(owner); err == nil && x == nil {
 			err = noExchange(vh.guard.name, b.Source)

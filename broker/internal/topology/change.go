@@ -7,6 +7,7 @@ import (
 
 	"curfew/broker/amqp"
 	"curfew/broker/internal/catalog"
+	"curfew/broker/internal/delivery"
 	"curfew/broker/policy"
 )
 
@@ -99,7 +100,7 @@ func (t *Queues) change(q *Queue, changes func() amqp.Table) error {
 	var d declaration
 	return t.vh.change(q.definition().Key(), func() error {
 		if t.queues[name] != q {
-			return NoQueue(t.vh.guard.name, name)
+			return delivery.NoQueue(t.vh.guard.name, name)
 		}
 		return nil
 	}, func() (now, was any, grows int64, err error) {

@@ -125,7 +125,7 @@ func (t *Queues) enterQueue(id uint64, owner Owner, name string, d QueueDeclare,
 	if err := t.addQueue(q); err != nil {
 		return nil, err
 	}
-	q.Messages.RenewExpiry()
+	q.Messages.Idle.Renew()
 	return q, nil
 }
 
@@ -171,7 +171,7 @@ func (q *Queue) redeclare(d QueueDeclare) error {
 	if err := policy.CheckEqual(label, d.Args, cur.Args, q.Arguments.Type.ComparedArgs()); err != nil {
 		return err
 	}
-	if !q.Messages.RenewExpiry() {
+	if !q.Messages.Idle.Renew() {
 		return delivery.ErrGone
 	}
 	return nil
@@ -239,7 +239,7 @@ type QueueDeletion struct {
 func (t *Queues) Delete(owner Owner, name string, d QueueDeletion) (messages int, err error) {
 	q, err := t.GetFor(owner, name)
 	if err == nil && d.QueueID != 0 && d.QueueID != q.ID {
-		err = NoQueue(t.vh.guard.name, name)
+		err = delivery.NoQueue(t.vh.guard.name, name)
 	}
 	if err != nil {
 		if code(err) == amqp.NotFound {
@@ -251,15 +251,14 @@ func (t *Queues) Delete(owner Owner, name string, d QueueDeletion) (messages int
 		return 0, err
 	}
 	own := q.inSubqueue() // its lock and that of q are never held together
-	messages, err = q.remove(func() error {
-		if d.IfUnused && q.Messages.InUseLocked() {
+	messages, err = q.remove(func(held delivery.Holding) error {
+		if d.IfUnused && held.Consumers > 0 {
 			return delivery.ErrInUse
 		}
-		if d.IfEmpty && (!q.Messages.EmptyLocked() || own > 0) {
+		if d.IfEmpty && held.Messages-held.Unacked+held.Retained+own > 0 {
 			return delivery.ErrNotEmpty
 		}
-		held, retained := q.Messages.HeldLocked()
-		if n := held + retained + own; d.AtMost != nil && n > *d.AtMost {
+		if n := held.Messages + held.Retained + own; d.AtMost != nil && n > *d.AtMost {
 			return fmt.Errorf("has %d messages and dead letters, more than the %d that may be deleted", n, *d.AtMost)
 		}
 		if q.Durable && !q.Declared().AutoDelete && q.Consumed() {
@@ -280,7 +279,7 @@ func (t *Queues) Release(owner Owner) {
 	delete(t.owned, owner)
 	t.vh.guard.unlock()
 	for q := range owned {
-		_, _ = q.remove(func() error { return nil }) // only a second deletion fails
+		_, _ = q.remove(nil) // only a second deletion fails
 	}
 }
 

@@ -38,7 +38,7 @@ func (vh *VHost) Sweep() { vh.sweep() }
 // then stopped. more: others are left.
 func BeginDeleteQueue(vh *VHost, name string) (more bool) {
 	q, _ := vh.Queues.Get(name)
-	_, _, _ = q.drop(func() error { return nil })
+	_, _, _ = q.drop(nil)
 	q.vh.registry.saveDeleted()
 	return vh.leftToSweep()
 }

@@ -71,7 +71,7 @@ func (t *Queues) importQueue(x *catalog.Queue, policies [2]policy.Set) {
 	}
 	_ = t.vh.memory.takeLocked(q.footprint(), "", true)
 	t.placeQueueLocked(q, t.vh.Policies.appliedLocked(&g))
-	q.Messages.RenewExpiry()
+	q.Messages.Idle.Renew()
 }
 
 func (vh *VHost) importBinding(x *catalog.Binding) {

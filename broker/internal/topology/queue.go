@@ -80,8 +80,8 @@ func (q *Queue) locked() error {
 
 // LastConsumerGone deletes an auto-delete queue whose last consumer has gone.
 func (q *Queue) LastConsumerGone() {
-	_, _ = q.remove(func() error {
-		if q.Messages.InUseLocked() {
+	_, _ = q.remove(func(held delivery.Holding) error {
+		if held.Consumers > 0 {
 			return delivery.ErrInUse
 		}
 		return nil
@@ -97,10 +97,10 @@ func (q *Queue) CheckIdle() (deleted bool) {
 	return q.expireIdle()
 }
 
-// remove deletes q unless veto, called under q's lock, returns an error. It returns ErrGone if q
+// remove deletes q unless veto, called under q's lock, returns an error; nil: nothing prevents it. It returns ErrGone if q
 // is already deleted, and otherwise waits until the deletion is on disk, or logs that it cannot
 // be saved.
-func (q *Queue) remove(veto func() error) (ready int, err error) {
+func (q *Queue) remove(veto func(delivery.Holding) error) (ready int, err error) {
 	ready, left, err := q.drop(veto)
 	if err == nil {
 		left.settle()
@@ -112,7 +112,7 @@ func (q *Queue) remove(veto func() error) (ready int, err error) {
 
 // drop deletes q unless veto returns an error, but leaves it to the caller to settle what it and its
 // sub-queue held, and to save the deletion.
-func (q *Queue) drop(veto func() error) (ready int, left leftovers, err error) {
+func (q *Queue) drop(veto func(delivery.Holding) error) (ready int, left leftovers, err error) {
 	s := q.vh.registry.env.Begin()
 	defer s.Done()
 	ready, orphans, held, err := q.Messages.Delete(s, veto)

@@ -36,13 +36,12 @@ func (q *Queue) useOfPartsLocked(now deadline.Instant) (last deadline.Instant) {
 // does not wait for the disk.
 func (q *Queue) expireIdle() bool {
 	messages := 0
-	_, left, err := q.drop(func() error {
+	_, left, err := q.drop(func(held delivery.Holding) error {
 		if !q.Messages.Idle.IsOverLocked() {
 			return delivery.ErrInUse
 		}
 		q.marks.Or(expired)
-		held, retained := q.Messages.HeldLocked()
-		messages = held + retained
+		messages = held.Messages + held.Retained
 		return nil
 	})
 	if err != nil {

@@ -30,7 +30,7 @@ func (t *Queues) makeWithSubqueue(owner Owner, name string, d QueueDeclare) (*Qu
 			return nil, err
 		}
 		if err = q.completeSubqueue(); err != nil {
-			_, _ = q.remove(func() error { return nil }) // only a second deletion fails
+			_, _ = q.remove(nil) // only a second deletion fails
 			return nil, err
 		}
 		return q, nil
@@ -45,7 +45,7 @@ func (t *Queues) makeWithSubqueue(owner Owner, name string, d QueueDeclare) (*Qu
 	}
 	q, err := t.makeQueue(NewIncarnation(), owner, name, d)
 	if err != nil && err != errTaken && sub != nil {
-		_, _ = sub.remove(func() error { return nil }) // only a second deletion fails
+		_, _ = sub.remove(nil) // only a second deletion fails
 	}
 	return q, err
 }
@@ -68,7 +68,7 @@ func (q *Queue) completeSubqueue() error {
 		return err
 	}
 	if _, err := vh.Queues.Get(q.Name); err != nil { // q was deleted in the meantime, and that may have missed its sub-queue
-		_, _ = sub.remove(func() error { return nil }) // only a second deletion fails
+		_, _ = sub.remove(nil) // only a second deletion fails
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (q *Queue) DeadLetters() int { return q.Messages.Retained.Count() + q.inSub
 func (q *Queue) dropSubqueue() (left leftovers) {
 	for _, suffix := range [...]string{policy.SubqueueSuffix, policy.DeferredSuffix} {
 		if sub := companion(q, suffix); sub != nil {
-			_, more, _ := sub.drop(func() error { return nil }) // only a second deletion fails
+			_, more, _ := sub.drop(nil) // only a second deletion fails
 			left = append(left, more...)
 		}
 	}

@@ -81,7 +81,7 @@ func (t *Queues) Get(name string) (*Queue, error) {
 	if q, ok := t.queues[name]; ok {
 		return q, nil
 	}
-	return nil, NoQueue(t.vh.guard.name, name)
+	return nil, delivery.NoQueue(t.vh.guard.name, name)
 }
 
 // GetAnyCase returns a queue whose name differs from that one only in upper and lower case: of several the
@@ -96,7 +96,7 @@ func (t *Queues) GetAnyCase(name string) (*Queue, error) {
 	if q, ok := t.queues[lower]; ok {
 		return q, nil
 	}
-	return nil, NoQueue(t.vh.guard.name, name)
+	return nil, delivery.NoQueue(t.vh.guard.name, name)
 }
 
 // Has reports whether there is a queue of that name.
@@ -117,11 +117,6 @@ func (t *Queues) GetFor(owner Owner, name string) (*Queue, error) {
 
 // changedLocked marks the topology as changed.
 func (vh *VHost) changedLocked() { vh.version.Add(1) }
-
-// NoQueue is the error for a queue that does not exist.
-func NoQueue(vhost, name string) error {
-	return amqp.NewException(amqp.NotFound, 0, 0, "no %s", delivery.QueueLabel(vhost, name))
-}
 
 func (t *Queues) queueLabel(name string) string {
 	return delivery.QueueLabel(t.vh.guard.name, name)
@@ -272,7 +267,7 @@ func (e *Ended) RemoveQueues() {
 	var ids []uint64
 	var left leftovers
 	for _, q := range e.Queues {
-		_, some, _ := q.drop(func() error { return nil }) // only a second deletion fails
+		_, some, _ := q.drop(nil) // only a second deletion fails
 		left = append(left, some...)
 	}
 	left.settle()

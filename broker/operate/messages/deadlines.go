@@ -325,7 +325,7 @@ var RenewLock = operate.Define(operate.Op{
 	if err != nil {
 		return answer, err
 	}
-	until, ok := q.Messages.RenewLock(r.Token)
+	until, ok := q.Messages.Locks.Renew(r.Token)
 	if !ok {
 		return answer, operate.ErrNoLock
 	}

@@ -22,7 +22,7 @@ type Batch struct {
 	runs    []broker.Settling
 }
 
-// keepLocks stands for broker.Queue.KeepLocks.
+// keepLocks stands for delivery.Locks.Keep.
 const keepLocks broker.Settlement = 255
 
 // add adds one delivery to the run, or begins a new run.
@@ -49,7 +49,7 @@ func (b *Batch) Flush() {
 	if b.Gathers {
 		b.runs = append(b.runs, broker.Settling{Queue: b.q, How: b.how, Seqs: slices.Clone(b.seqs), Consumer: b.wake})
 	} else if b.how == keepLocks {
-		b.q.Messages.KeepLocks(b.seqs, b.wake)
+		b.q.Messages.Locks.Keep(b.seqs, b.wake)
 	} else {
 		b.q.Messages.Settle(b.how, b.seqs, b.wake)
 	}

@@ -143,7 +143,7 @@ func (c *Declarer) declared(m *amqp.QueueDeclare, last string) (*broker.Queue, e
 	}
 	q, err := c.VHost.Queues.GetFor(c.Owner, name)
 	if err == nil {
-		q.Messages.RenewExpiry()
+		q.Messages.Idle.Renew()
 	}
 	return q, err
 }

@@ -222,9 +222,9 @@ func (e *Entity) renewLocks(r *servicebus.Request) servicebus.Answer {
 	until := amqp10.Array{}
 	for _, v := range r.List("lock-tokens") {
 		token, _ := v.(amqp10.UUID)
-		at, renewed := e.Queue.Messages.RenewLock(servicebus.TokenText(e.Queue.ID, token))
+		at, renewed := e.Queue.Messages.Locks.Renew(servicebus.TokenText(e.Queue.ID, token))
 		if d := e.deferred(); d != nil && !renewed {
-			at, renewed = d.Messages.RenewLock(servicebus.TokenText(d.ID, token))
+			at, renewed = d.Messages.Locks.Renew(servicebus.TokenText(d.ID, token))
 		}
 		if !renewed {
 			return lockGone
@@ -253,10 +253,10 @@ func (e *Entity) settle(r *servicebus.Request) (servicebus.Answer, error) {
 	for _, v := range r.List("lock-tokens") {
 		token, _ := v.(amqp10.UUID)
 		in := e.Queue
-		seq, c, ok := in.Messages.TakeLock(servicebus.TokenText(in.ID, token))
+		seq, c, ok := in.Messages.Locks.Take(servicebus.TokenText(in.ID, token))
 		if d := e.deferred(); d != nil && !ok {
 			in = d
-			seq, c, ok = d.Messages.TakeLock(servicebus.TokenText(d.ID, token))
+			seq, c, ok = d.Messages.Locks.Take(servicebus.TokenText(d.ID, token))
 		}
 		if !ok {
 			return lockGone, nil
