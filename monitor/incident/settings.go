@@ -164,7 +164,7 @@ func (r *settingsReader) fields(n *yaml.Node, names ...string) map[string]*yaml.
 	return fields
 }
 
-// items are those of a list, with nil in the place of one that is empty; none if n is nil.
+// items are those of a list, with nil for one that is empty; none if n is nil.
 func (r *settingsReader) items(n *yaml.Node) (items []*yaml.Node) {
 	if n != nil && n.Kind != yaml.SequenceNode {
 		r.refuse(n, "want a list")

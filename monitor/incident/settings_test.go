@@ -155,6 +155,16 @@ func TestASinkWithAMistakeIsLeftOut(t *testing.T) {
 	}
 }
 
+// TestASinkThatHasNoExchange: beside RabbitMQ, what else the file says is in force.
+func TestASinkThatHasNoExchange(t *testing.T) {
+	o := Options{File: writeFile(t, "deadManSwitch: {url: 'https://x/'}\nsinks: {a: {url: 'amqp:curfew.events'}}\nrules: [{events: [part_stuck], to: [log]}]\n")}
+	s, err := o.readSettings()
+	require.ErrorIs(t, err, errNoExchange)
+	assert.Len(t, s.rules, 2)
+	assert.Equal(t, "https://x/", s.deadManSwitch.url)
+	assert.Empty(t, s.sinks)
+}
+
 // TestRulesDecide: muted, held back by count and lateness, grouped and sent with the
 // severity that the rules give.
 func TestRulesDecide(t *testing.T) {
