@@ -160,9 +160,9 @@ func TestASinkThatHasNoExchange(t *testing.T) {
 	o := Options{File: writeFile(t, "deadManSwitch: {url: 'https://x/'}\nsinks: {a: {url: 'amqp:curfew.events'}}\nrules: [{events: [part_stuck], to: [log]}]\n")}
 	s, err := o.readSettings()
 	require.ErrorIs(t, err, errNoExchange)
-	assert.Len(t, s.rules, 2)
-	assert.Equal(t, "https://x/", s.deadManSwitch.url)
-	assert.Empty(t, s.sinks)
+	require.Len(t, s.rules, 2)
+	require.Equal(t, "https://x/", s.deadManSwitch.url)
+	require.Empty(t, s.sinks)
 }
 
 // TestRulesDecide: muted, held back by count and lateness, grouped and sent with the

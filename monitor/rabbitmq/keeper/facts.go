@@ -33,7 +33,9 @@ type Facts struct {
 }
 
 // returnsCount reports whether a basic.nack counts against the delivery limit.
-func (f Facts) returnsCount() bool { return f.Type == queuefacts.Quorum && f.Family != queuefacts.Family43 }
+func (f Facts) returnsCount() bool {
+	return f.Type == queuefacts.Quorum && f.Family != queuefacts.Family43
+}
 
 // takes is how often a message may have been returned when it is taken: a quarter of the limit. -1 is any number.
 func (f Facts) takes() int {
