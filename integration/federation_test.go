@@ -55,17 +55,17 @@ func TestFederation(t *testing.T) {
 		}
 	})
 	t.Run("exchange", func(t *testing.T) {
-		_, err := to.QueueDeclare("bound", true, false, false, false, nil)
+		_, err := to.QueueDeclare("bound.downstream", true, false, false, false, nil)
 		check(t, err)
 		check(t, to.ExchangeDeclare("federated", "direct", true, false, false, false, nil))
-		check(t, to.QueueBind("bound", "federated", "federated", false, nil))
+		check(t, to.QueueBind("bound.downstream", "federated", "federated", false, nil))
 		eventually(t, answerLimit, "the link to bind upstream", func() bool {
 			bindings, _ := ask(t, up.http, "/api/exchanges/%2F/federated/bindings/source")
 			list, _ := bindings.([]any)
 			return len(list) > 0
 		})
 		publishFederated(t, from, "federated")
-		consumeFederated(t, down, to, "bound")
+		consumeFederated(t, down, to, "bound.downstream")
 	})
 }
 
