@@ -182,7 +182,10 @@ func (b *browser) holders(c *curfew) {
 	if e := received(b.T, gone); e == nil || !strings.Contains(e.Reason, "it is stuck") {
 		b.Errorf("the client is told %v", e)
 	}
-	b.shows("No client is connected")
+	eventually(b.T, answerLimit, "the connection to be gone", func() bool { // without scripts, only who asks again sees it
+		b.open("/connections")
+		return evaluate[bool](b, `document.body !== null && document.body.innerText.includes("No client is connected")`)
+	})
 }
 
 func (b *browser) formsOfPolicies() {
