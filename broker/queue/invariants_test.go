@@ -45,9 +45,9 @@ func (q *Queue) Check() error {
 	if q.removed != nil && !q.removed.all {
 		q.removed.check(&found)
 	}
-	durable, durableBytes := q.Persistent()
-	waiting, waitingBytes := q.Waiting()
-	if kept := (sums{q.Ready.Count, q.Unacked.Count, waiting, durable, q.Ready.Bytes, q.Unacked.Bytes, waitingBytes, durableBytes}); kept != found {
+	r, u, w := q.Ready, q.Unacked, q.Waiting()
+	kept := sums{r.Count, u.Count, w.Count, r.Durable + u.Durable + w.Durable, r.Bytes, u.Bytes, w.Bytes, r.DurableBytes + u.DurableBytes + w.DurableBytes}
+	if kept != found {
 		return fmt.Errorf("queue: counts %+v, entries %+v", kept, found)
 	}
 	if w := q.waits; w != nil && w.dues.Len()-w.dues.Stale != len(w.until) {

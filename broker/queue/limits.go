@@ -33,10 +33,6 @@ type Options struct {
 	Retry unique.Handle[Retry]
 }
 
-func (o *Options) exceeded(ready, bytes int64) bool {
-	return o.MaxLength >= 0 && ready > o.MaxLength || o.MaxBytes >= 0 && bytes > o.MaxBytes
-}
-
 // SetOptions replaces the limits, as a policy does at run time. No message leaves the queue until
 // Trim is called. The priorities cannot be changed.
 func (q *Queue) SetOptions(o Options) {
@@ -44,12 +40,10 @@ func (q *Queue) SetOptions(o Options) {
 	q.opts = o
 }
 
-// FullWith reports whether the queue must refuse a message with a body of that size: its Overflow
-// is one of the rejecting ones, and the message would take it above a limit. Messages that have
-// left the queue and are still kept for it (kept, keptBytes) count, too.
-func (q *Queue) FullWith(bytes uint32, kept int, keptBytes int64) bool {
-	return q.opts.Overflow != DropHead &&
-		q.opts.exceeded(int64(q.Ready.Count+kept)+1, q.Ready.Bytes+keptBytes+int64(bytes))
+// Exceeds reports whether the queue would be above a limit with that many more messages ready.
+func (q *Queue) Exceeds(messages int, bytes int64) bool {
+	o := &q.opts
+	return o.MaxLength >= 0 && int64(q.Ready.Count+messages) > o.MaxLength || o.MaxBytes >= 0 && q.Ready.Bytes+bytes > o.MaxBytes
 }
 
 // Trim drops ready messages from the head until the queue is within its limits,
@@ -61,7 +55,7 @@ func (q *Queue) Trim(fx *Effects) (more bool) {
 	if q.opts.Overflow != DropHead {
 		return false
 	}
-	for n := 0; q.Ready.Count > 0 && q.opts.exceeded(int64(q.Ready.Count), q.Ready.Bytes); n++ {
+	for n := 0; q.Ready.Count > 0 && q.Exceeds(0, 0); n++ {
 		if n == AtOnce {
 			return true
 		}

@@ -203,7 +203,7 @@ func (k *machine) setOptions(o Options) {
 }
 
 func (k *machine) trim() {
-	k.same("full", k.q.FullWith(5, 0, 0), k.m.full(5))
+	k.same("full", k.q.opts.Overflow != DropHead && k.q.Exceeds(1, 5), k.m.full(5))
 	for k.q.Trim(&k.fx) {
 	}
 	k.m.trim()
@@ -312,9 +312,8 @@ func (k *machine) check(op string) {
 	ready, readyBytes := k.m.count(Ready)
 	unacked, unackedBytes := k.m.count(Unacked)
 	waiting, waitingBytes := k.m.count(Waiting)
-	isWaiting, areBytes := k.q.Waiting()
-	k.same(op+": counts", [4]int{k.q.Ready.Count, k.q.Unacked.Count, isWaiting, k.q.Len()}, [4]int{ready, unacked, waiting, ready + unacked + waiting})
-	k.same(op+": bytes", [3]int64{k.q.Ready.Bytes, k.q.Unacked.Bytes, areBytes}, [3]int64{readyBytes, unackedBytes, waitingBytes})
+	k.same(op+": counts", [4]int{k.q.Ready.Count, k.q.Unacked.Count, k.q.Waiting().Count, k.q.Len()}, [4]int{ready, unacked, waiting, ready + unacked + waiting})
+	k.same(op+": bytes", [3]int64{k.q.Ready.Bytes, k.q.Unacked.Bytes, k.q.Waiting().Bytes}, [3]int64{readyBytes, unackedBytes, waitingBytes})
 	if head := k.m.firstReady(); head != nil {
 		s, m, ok := k.q.Head()
 		k.same(op+": head", modelMessage{seq: s, Message: m, state: Ready}, modelMessage{seq: head.seq, Message: head.Message, state: Ready})

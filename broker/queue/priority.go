@@ -157,26 +157,11 @@ func (l *priorityEntries) shrink(sp *spares) {
 // from calls fn with the entries from a number on, in order, until fn returns false, and reports
 // whether it reached the end. fn may settle the entry that it is called with, and no other.
 func (l *priorityEntries) from(number uint64, fn func(at place) bool) bool {
-	number = max(number, l.first<<pageShift)
-	for number < l.next {
-		pg := l.pageOf(number)
-		if pg == nil {
-			number = (number>>pageShift + 1) << pageShift
-			continue
-		}
-		end := min(l.next, (number>>chunkBits+1)<<chunkBits)
-		if c := pg.chunks[slot(number)]; c != nil && !fromChunk(place{number, pg, c}, end, fn) {
-			return false
-		}
-		number = end
-	}
-	return true
-}
-
-func fromChunk(at place, end uint64, fn func(at place) bool) bool {
-	for ; at.number < end; at.number++ {
-		if at.entry().state != gone && !fn(at) {
-			return false
+	for at, ok := l.nextChunk(number); ok; at, ok = l.nextChunk(at.number) {
+		for end := (at.number>>chunkBits + 1) << chunkBits; at.number < end; at.number++ {
+			if at.entry().state != gone && !fn(at) {
+				return false
+			}
 		}
 	}
 	return true

@@ -16,8 +16,7 @@ type Queue struct {
 
 	// Ready are the messages that can be taken, including those past their deadline that nobody has noticed; Unacked are
 	// those that consumers hold. Only the queue changes them.
-	Ready, Unacked               Sum
-	readyDurable, unackedDurable Sum // of the messages flagged Durable
+	Ready, Unacked Sum
 
 	waits *waits // nil: no message waits
 
@@ -25,25 +24,18 @@ type Queue struct {
 	highTaken uint8
 }
 
-// Sum is a number of messages and the size of their bodies.
+// Sum is a number of messages and the size of their bodies, and those of them that are flagged Durable.
 type Sum struct {
-	Count int
-	Bytes int64
+	Count, Durable      int
+	Bytes, DurableBytes int64
 }
 
-// addDurable counts a message if it is flagged Durable.
-func (s *Sum) addDurable(e *entry) {
+// add counts a message once more, or once less if by is -1.
+func (s *Sum) add(e *entry, by int) {
+	size := int64(by) * int64(e.bytes)
+	s.Count, s.Bytes = s.Count+by, s.Bytes+size
 	if e.flags&Durable != 0 {
-		s.Count++
-		s.Bytes += int64(e.bytes)
-	}
-}
-
-// takeDurable is the reverse of addDurable.
-func (s *Sum) takeDurable(e *entry) {
-	if e.flags&Durable != 0 {
-		s.Count--
-		s.Bytes -= int64(e.bytes)
+		s.Durable, s.DurableBytes = s.Durable+by, s.DurableBytes+size
 	}
 }
 
@@ -64,7 +56,7 @@ const (
 
 // Publish puts a message at the tail of its priority and returns its identity.
 // A priority above the queue's maximum counts as the maximum. It never refuses a message: ask
-// FullWith before, and call Trim after.
+// Exceeds before, and call Trim after.
 func (q *Queue) Publish(m Message, priority uint8) Seq {
 	p := min(priority, q.opts.Priorities)
 	if q.opts.TwoLevels && priority <= lastNormal {
@@ -192,7 +184,7 @@ func (q *Queue) Requeue(now deadline.Instant, s Seq, failed bool, fx *Effects) b
 	case q.opts.DeliveryLimit >= 0 && int64(e.deliveries) > q.opts.DeliveryLimit: // as in RabbitMQ's quorum queues
 		q.settle(s, at, DeliveryLimit, fx)
 	default:
-		q.unhold(e)
+		q.Unacked.add(e, -1)
 		e.flags |= Redelivered
 		q.byPriority[s.Priority()].setReady(at)
 		q.countReady(s.Priority(), e)
@@ -269,18 +261,8 @@ func (q *Queue) Hold(s Seq, deadline deadline.Instant) bool {
 // hold makes a ready message unacked.
 func (q *Queue) hold(s Seq, at place) {
 	q.unready(s, at)
-	e := at.entry()
-	e.state = Unacked
-	q.Unacked.Count++
-	q.Unacked.Bytes += int64(e.bytes)
-	q.unackedDurable.addDurable(e)
-}
-
-// unhold takes an unacked message out of the counts; the caller gives it another state.
-func (q *Queue) unhold(e *entry) {
-	q.Unacked.Count--
-	q.Unacked.Bytes -= int64(e.bytes)
-	q.unackedDurable.takeDurable(e)
+	at.entry().state = Unacked
+	q.Unacked.add(at.entry(), 1)
 }
 
 func (e *entry) settled(s Seq, r Reason) Settled {
@@ -297,7 +279,7 @@ func (q *Queue) settle(s Seq, at place, r Reason, fx *Effects) {
 	case Waiting:
 		q.waits.remove(s, e, false)
 	default:
-		q.unhold(e)
+		q.Unacked.add(e, -1)
 	}
 	e.state = gone
 	q.byPriority[s.Priority()].release(at, &q.spares)
@@ -310,31 +292,17 @@ func (q *Queue) unready(s Seq, at place) {
 	if l.ready == 0 {
 		q.ready[s.Priority()/64] &^= 1 << (s.Priority() % 64)
 	}
-	q.Ready.Count--
-	q.Ready.Bytes -= int64(at.entry().bytes)
-	q.readyDurable.takeDurable(at.entry())
+	q.Ready.add(at.entry(), -1)
 }
 
 func (q *Queue) countReady(priority uint8, e *entry) {
 	q.ready[priority/64] |= 1 << (priority % 64)
-	q.Ready.Count++
-	q.Ready.Bytes += int64(e.bytes)
-	q.readyDurable.addDurable(e)
+	q.Ready.add(e, 1)
 }
 
 // Len is Ready, Unacked and Waiting together.
 func (q *Queue) Len() int {
-	waiting, _ := q.Waiting()
-	return q.Ready.Count + q.Unacked.Count + waiting
-}
-
-// Persistent is how many messages are flagged Durable, and the size of their bodies.
-func (q *Queue) Persistent() (messages int, bytes int64) {
-	all := q.readyDurable
-	if q.waits != nil {
-		all.Count, all.Bytes = all.Count+q.waits.durable.Count, all.Bytes+q.waits.durable.Bytes
-	}
-	return all.Count + q.unackedDurable.Count, all.Bytes + q.unackedDurable.Bytes
+	return q.Ready.Count + q.Unacked.Count + q.Waiting().Count
 }
 
 // Head is the message that Take would consider first; ok is false if none is ready.
@@ -353,7 +321,7 @@ func (q *Queue) Shrink() {
 		q.byPriority[i].shrink(&q.spares)
 	}
 	q.spares = spares{}
-	if waiting, _ := q.Waiting(); waiting == 0 {
+	if q.Waiting().Count == 0 {
 		q.waits = nil
 	}
 }

@@ -33,7 +33,7 @@ func (q *Queue) Purge() int {
 	n := q.Len() - q.Unacked.Count
 	if n > 0 {
 		q.removed = q.detach(false)
-		q.Ready, q.readyDurable, q.waits = Sum{}, Sum{}, nil
+		q.Ready, q.waits = Sum{}, nil
 	}
 	return n
 }
@@ -94,13 +94,11 @@ func (q *Queue) sweepChunk(at place, fx *Effects) (n int) {
 			q.putBack(s, e)
 			continue
 		case e.state == Unacked:
-			q.unhold(e)
+			q.Unacked.add(e, -1)
 		case r.all && e.state == Waiting:
 			q.waits.remove(s, e, true)
 		case r.all:
-			q.Ready.Count--
-			q.Ready.Bytes -= int64(e.bytes)
-			q.readyDurable.takeDurable(e)
+			q.Ready.add(e, -1)
 		}
 		fx.Settled = append(fx.Settled, e.settled(s, Purged))
 		e.state = gone

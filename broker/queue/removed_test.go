@@ -31,8 +31,8 @@ func TestPurgeTouchesNoMessage(t *testing.T) {
 	require.Equal(t, n-1000, q.Purge())
 	require.Empty(t, fx.Settled)
 	require.Equal(t, [3]int{0, 1000, 1000}, [3]int{q.Ready.Count, q.Unacked.Count, q.Len()})
-	durable, bytes := q.Persistent()
-	require.Equal(t, [2]int64{1000, 1000}, [2]int64{int64(durable), bytes})
+	require.Equal(t, Sum{Count: 1000, Durable: 1000, Bytes: 1000, DurableBytes: 1000}, q.Unacked)
+	require.Zero(t, q.Ready)
 	_, ok := q.Take(1, &fx)
 	require.False(t, ok)
 

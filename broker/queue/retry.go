@@ -40,10 +40,9 @@ func (r *Retry) wait(s Seq, times uint16, failed bool) deadline.Millis {
 
 // waits are the messages of a queue that wait until they are ready again.
 type waits struct {
-	until   map[Seq]deadline.Instant // nil if none waits
-	dues    Dues
-	bytes   int64
-	durable Sum
+	until map[Seq]deadline.Instant // nil if none waits
+	dues  Dues
+	sum   Sum
 }
 
 // add has a message wait that is in no other count.
@@ -53,8 +52,7 @@ func (w *waits) add(s Seq, e *entry, until deadline.Instant) {
 	}
 	e.state = Waiting
 	w.until[s] = until
-	w.bytes += int64(e.bytes)
-	w.durable.addDurable(e)
+	w.sum.add(e, 1)
 	w.dues.Push(Due{until, s})
 }
 
@@ -62,8 +60,7 @@ func (w *waits) add(s Seq, e *entry, until deadline.Instant) {
 // any more.
 func (w *waits) remove(s Seq, e *entry, popped bool) {
 	delete(w.until, s)
-	w.bytes -= int64(e.bytes)
-	w.durable.takeDurable(e)
+	w.sum.add(e, -1)
 	if len(w.until) == 0 {
 		*w = waits{}
 	} else if !popped {
@@ -147,10 +144,10 @@ func (q *Queue) WaitsUntil(s Seq) deadline.Instant {
 	return q.waits.until[s]
 }
 
-// Waiting is how many messages wait until they are ready again, and the size of their bodies.
-func (q *Queue) Waiting() (n int, bytes int64) {
+// Waiting are the messages that wait until they are ready again.
+func (q *Queue) Waiting() Sum {
 	if q.waits == nil {
-		return 0, 0
+		return Sum{}
 	}
-	return len(q.waits.until), q.waits.bytes
+	return q.waits.sum
 }

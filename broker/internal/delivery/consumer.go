@@ -165,7 +165,7 @@ func (q *Queue) Consume(c *Consumer) error {
 	}
 	q.consumers.addLocked(c)
 	q.consumers.chooseActiveLocked()
-	q.Idle.expiresAt = 0
+	q.departure, q.Idle.expiresAt = Departure{}, 0
 	return nil
 }
 
@@ -204,8 +204,8 @@ func (c *Consumer) leave(s *Transition) (last, more bool) {
 	if !q.consumers.removeLocked(c) {
 		return false, false
 	}
-	q.departure = &Departure{c.Client, q.env.Clock.Now()}
 	if q.consumers.count == 0 {
+		q.departure = Departure{c.Client, q.env.Clock.Now()}
 		q.flow.endLocked()
 		q.Idle.renewLocked()
 		return true, false

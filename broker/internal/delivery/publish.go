@@ -175,7 +175,7 @@ func (q *Queue) refuseLocked(s *Transition, it *Item) bool {
 	if it.Move >= 0 && !it.AtLeastOnce {
 		return false
 	}
-	if n, size := q.Retained.sizeLocked(); !q.core.FullWith(it.Message.Bytes, n, size) {
+	if q.Settings().Core.Overflow == queue.DropHead || !q.exceedsLocked(1, int64(it.Message.Bytes)) {
 		return false
 	}
 	if it.AtLeastOnce {
@@ -198,19 +198,22 @@ func (q *Queue) refuseLocked(s *Transition, it *Item) bool {
 func (q *Queue) Refuses(items ...Item) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n, size := q.Retained.sizeLocked()
+	bytes := int64(0)
 	for i := range items {
-		size += int64(items[i].Message.Bytes)
+		bytes += int64(items[i].Message.Bytes)
 	}
-	return q.deleted || q.core.FullWith(0, n+len(items)-1, size)
+	return q.deleted || q.Settings().Core.Overflow != queue.DropHead && q.exceedsLocked(len(items), bytes)
 }
 
 // AtLimit reports whether one more message would make the queue refuse or drop one.
 func (q *Queue) AtLimit(bytes uint32) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	o := q.Settings().Core
-	n, size := q.Retained.sizeLocked()
-	return o.MaxLength >= 0 && int64(q.core.Ready.Count+n) >= o.MaxLength ||
-		o.MaxBytes >= 0 && q.core.Ready.Bytes+size+int64(bytes) > o.MaxBytes
+	return q.exceedsLocked(1, int64(bytes))
+}
+
+// exceedsLocked reports whether the queue would be above a limit with that many more messages. Letters that it retains count, too.
+func (q *Queue) exceedsLocked(messages int, bytes int64) bool {
+	kept, size := q.Retained.sizeLocked()
+	return q.core.Exceeds(messages+kept, bytes+size)
 }

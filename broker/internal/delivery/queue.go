@@ -21,7 +21,7 @@ type Queue struct {
 	checkingIdle  bool // x-auto-delete-on-idle has run out, and it is being checked whether a delayed message will go to the queue
 
 	consumers consumers
-	departure *Departure // of the last consumer that left; nil: none has
+	departure Departure // of the last consumer that left, if there is none now
 	flow      flow
 
 	Locks    Locks
@@ -292,10 +292,9 @@ func (q *Queue) OnTimer() {
 	}
 	q.Locks.expireLocked(s)
 	retryAt := q.Retained.RetryLocked(s, q.Settings())
-	waiting, _ := q.core.Waiting()
+	waiting := q.core.Waiting().Count
 	wakeAt := q.core.Wake(s.Now, wakeAtOnce, &s.fx)
-	wait, _ := q.core.Waiting()
-	s.touched += waiting - wait
+	s.touched += waiting - q.core.Waiting().Count
 	q.finishLocked(s, deadline.Requeued)
 	q.consumers.chooseActiveLocked()
 	if q.serveLocked(s) && !q.serving { // the next step is the timers' too, in its turn

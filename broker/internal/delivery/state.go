@@ -6,6 +6,7 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
 	"curfew/broker/internal/message"
+	"curfew/broker/queue"
 	"curfew/broker/store"
 )
 
@@ -36,13 +37,10 @@ type Departure struct {
 }
 
 // Departed returns which consumer was the last to leave, if there is none now. It is cheap, unlike State.
-func (q *Queue) Departed() (d Departure) {
+func (q *Queue) Departed() Departure {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.consumers.count == 0 && q.departure != nil {
-		d = *q.departure
-	}
-	return d
+	return q.departure
 }
 
 // State returns the current state of the queue.
@@ -52,15 +50,15 @@ func (q *Queue) State() QueueState {
 	i := QueueState{
 		DeliveryLimit: settings.Core.DeliveryLimit, TTLMillis: settings.TTLMillis,
 		Ready: q.core.Ready.Count, Unacked: q.core.Unacked.Count, ReadyBytes: q.core.Ready.Bytes, UnackedBytes: q.core.Unacked.Bytes,
-		Consumers: q.consumers.count, LastActiveAt: q.lastActiveAt, Stats: q.counters,
+		Consumers: q.consumers.count, LastActiveAt: q.lastActiveAt, Stats: q.counters, Departed: q.departure,
 	}
 	if at := q.ages.oldest(q.core); at != 0 {
 		i.OldestAge = max(q.env.Clock.Now().Sub(at), 0)
 	}
-	i.Waiting, i.WaitingBytes = q.core.Waiting()
-	i.Persistent, i.PersistentBytes = q.core.Persistent()
-	if q.consumers.count == 0 && q.departure != nil {
-		i.Departed = *q.departure
+	waiting := q.core.Waiting()
+	i.Waiting, i.WaitingBytes = waiting.Count, waiting.Bytes
+	for _, of := range []queue.Sum{q.core.Ready, q.core.Unacked, waiting} {
+		i.Persistent, i.PersistentBytes = i.Persistent+of.Durable, i.PersistentBytes+of.DurableBytes
 	}
 	if q.consumers.exclusiveLocked() {
 		i.ExclusiveConsumer = q.consumers.firstLocked().Tag
