@@ -161,8 +161,8 @@ func newBroker(o Options, clock *deadline.KeptClock) *Broker {
 	b.env.Quit = b.quit
 	b.vhostTable.vhosts, b.vhostTable.ending = map[string]*VHost{}, map[string]chan struct{}{}
 	b.recovery.b = b
-	b.delays.byID, b.delayAnswers.wake = map[uint64]*delays{}, make(chan struct{}, 1)
-	b.globalParameters.catalog, b.globalParameters.admin = &b.catalog, &b.admin
+	b.delayAnswers.wake = make(chan struct{}, 1)
+	b.globalParameters.catalog, b.globalParameters.admin, b.globalParameters.values = &b.catalog, &b.admin, map[string]any{}
 	b.vhostTable.add(newVHost(b, "/"))
 	b.Accounts = catalog.NewAccounts(catalog.AccountsOptions{
 		Catalog: &b.catalog, Admin: &b.admin, GuestFromAnywhere: o.GuestFromAnywhere, Log: b.log,

@@ -159,8 +159,8 @@ func TestAccountsOutliveARestart(t *testing.T) {
 	assert.Equal(t, []access.Permission{{User: "u", VHost: "v", Write: "^w"}}, b.Accounts.Permissions())
 	assert.Equal(t, []access.TopicPermission{topic}, b.Accounts.TopicPermissions())
 	r := b.RightsOf("u", "v")
-	assert.NoError(t, r.Topic(access.Write, vh, "amq.topic", "key"))
-	assertCode(t, r.Topic(access.Write, vh, "amq.topic", "other"), 403, "ACCESS_REFUSED - access to topic 'other' in exchange 'amq.topic' in vhost 'v' refused for user 'u'")
+	assert.NoError(t, r.Topic(access.Write, vh, []byte("amq.topic"), []byte("key")))
+	assertCode(t, r.Topic(access.Write, vh, []byte("amq.topic"), []byte("other")), 403, "ACCESS_REFUSED - access to topic 'other' in exchange 'amq.topic' in vhost 'v' refused for user 'u'")
 }
 
 func TestGuestStaysAtHome(t *testing.T) {
@@ -288,7 +288,7 @@ func TestANameIsNoTopic(t *testing.T) {
 		require.NoError(t, r.Queue(access.Write, string([]byte{byte(prefix), 1, 'x', 'k'})))
 		require.NoError(t, r.Queue(access.Write, string([]byte{1, 'x', 'k'})))
 	}
-	assert.Error(t, r.Topic(access.Write, vh, "x", "k"))
+	assert.Error(t, r.Topic(access.Write, vh, []byte("x"), []byte("k")))
 }
 
 func TestWhoMaySpeakForOthers(t *testing.T) {
@@ -456,7 +456,7 @@ func TestPermittedPublishDoesNotAllocate(t *testing.T) {
 	exchanges, key := [][]byte{[]byte("amq.direct"), []byte("amq.topic")}, []byte("key")
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
 		for _, x := range exchanges {
-			if r.publish(x) != nil || r.topic(access.Write, vh, x, key) != nil {
+			if r.Publish(x) != nil || r.Topic(access.Write, vh, x, key) != nil {
 				t.Fatal("refused")
 			}
 		}

@@ -52,29 +52,35 @@ func (d Deadlines) Expiries() *deadline.Stream { return d.b.env.Expiries }
 func (d Deadlines) Expire(refs []deadline.Ref, path deadline.Path, wait bool, out []deadline.Answer) []deadline.Answer {
 	s := d.b.env.Hurry()
 	var busy []uint64 // later refs of these may not come before the first
-	for i := 0; i < len(refs); {
-		n := 1
-		for n < queue.AtOnce && i+n < len(refs) && refs[i+n].Queue == refs[i].Queue {
-			n++
-		}
-		q, id, all := d.b.registry.ByID(refs[i].Queue), refs[i].Queue, deadline.Answer{Outcome: deadline.Gone}
+	d.eachQueue(refs, func(q *Queue, id uint64, some []deadline.Ref) {
+		all := deadline.Answer{Outcome: deadline.Gone}
 		if slices.Contains(busy, id) {
 			q, all.Outcome = nil, deadline.Busy
 		}
-		if q != nil {
-			out = q.Messages.Expire(s, refs[i:i+n], path, wait, out)
-		} else {
-			for range n {
+		if q == nil {
+			for range some {
 				out = append(out, all)
 			}
+			return
 		}
-		if q != nil && out[len(out)-1].Outcome == deadline.Busy {
+		if out = q.Messages.Expire(s, some, path, wait, out); out[len(out)-1].Outcome == deadline.Busy {
 			busy = append(busy, id)
 		}
-		i += n
-	}
+	})
 	s.Done()
 	return out
+}
+
+// eachQueue calls fn with refs of one queue at a time, queue.AtOnce at most; q is nil if it is gone.
+func (d Deadlines) eachQueue(refs []deadline.Ref, fn func(q *Queue, id uint64, some []deadline.Ref)) {
+	for len(refs) > 0 {
+		n, id := 1, refs[0].Queue
+		for n < queue.AtOnce && n < len(refs) && refs[n].Queue == id {
+			n++
+		}
+		fn(d.b.registry.ByID(id), id, refs[:n])
+		refs = refs[n:]
+	}
 }
 
 // ExpireOverdue expires every message whose deadline has come, and returns how many. A broker without a monitor calls it after recovery, before
@@ -108,22 +114,11 @@ func (d Deadlines) ExpireOverdue() (n int) {
 // when these leave (deadline.Left).
 func (d Deadlines) Track(refs []deadline.Ref) []deadline.Ref {
 	kept := refs[:0]
-	for i := 0; i < len(refs); {
-		id := refs[i].Queue
-		q := d.b.registry.ByID(id)
-		if q == nil {
-			for i < len(refs) && refs[i].Queue == id {
-				i++
-			}
-			continue
+	d.eachQueue(refs, func(q *Queue, _ uint64, some []deadline.Ref) {
+		if q != nil {
+			kept = q.Messages.Track(some, kept)
 		}
-		n := 1
-		for n < queue.AtOnce && i+n < len(refs) && refs[i+n].Queue == id {
-			n++
-		}
-		kept = q.Messages.Track(refs[i:i+n], kept)
-		i += n
-	}
+	})
 	return kept
 }
 

@@ -41,7 +41,7 @@ func (vh *VHost) makeDelays(id uint64) (d *delays, err error) {
 		}
 		d = &delays{vh: vh}
 		d.Init(&vh.b.env, id, delayedName, vh.letters.Lines(), vh.answerLater)
-		vh.b.delays.add(d)
+		vh.b.delays.byID.Store(id, d)
 		vh.delays.Store(d)
 		return d.definition()
 	})
@@ -120,28 +120,11 @@ func (vh *VHost) CancelDelayed(ref deadline.Ref) bool {
 }
 
 // delayTable holds the delayed messages of the virtual hosts by incarnation.
-type delayTable struct {
-	mu   sync.RWMutex // leaf
-	byID map[uint64]*delays
-}
-
-func (t *delayTable) add(d *delays) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.byID[d.ID()] = d
-}
-
-// drop settles the delayed messages of a deleted virtual host.
-func (t *delayTable) drop(d *delays) {
-	t.mu.Lock()
-	delete(t.byID, d.ID())
-	t.mu.Unlock()
-	d.Delete()
-}
+type delayTable struct{ byID sync.Map }
 
 // find returns nil if there is none.
 func (t *delayTable) find(id uint64) *delays {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.byID[id]
+	d, _ := t.byID.Load(id)
+	found, _ := d.(*delays)
+	return found
 }

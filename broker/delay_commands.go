@@ -60,7 +60,7 @@ func (p *Publisher) checkCommand(headers amqp.Table, view *amqp.PropertyView, it
 	if it.Command = c.Kind != message.NoCommand || wantsID && due != 0; !it.Command {
 		return due, nil
 	}
-	if len(view.ReplyTo) == 0 || IsReply(string(view.ReplyTo)) || p.rights == nil {
+	if len(view.ReplyTo) == 0 || IsReply(string(view.ReplyTo)) {
 		return due, nil
 	}
 	return due, amqp.Answering(p.rights.Exchange(access.Write, ""), amqp.BasicPublishID)
@@ -69,10 +69,7 @@ func (p *Publisher) checkCommand(headers amqp.Table, view *amqp.PropertyView, it
 // sign has a delayed message that a command may name, or a command, say which user publishes it, and
 // gives it the secret of its id if that is wanted: 128 random bits.
 func (p *Publisher) sign(m *Publication, view *amqp.PropertyView, has message.Marks) {
-	notes := message.Scheduled{}
-	if p.rights != nil {
-		notes.User = p.rights.user
-	}
+	notes := message.Scheduled{User: p.rights.user}
 	if has&message.AnswerMark != 0 {
 		var secret [16]byte
 		rand.Read(secret[:])

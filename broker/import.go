@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"maps"
 	"slices"
 
 	"curfew/broker/internal/catalog"
@@ -89,7 +88,7 @@ func (im importer) copyOf(d *catalog.Definitions) (*Broker, error) {
 	}
 	c.env.Store = s
 	c.catalog.Store = s
-	catalog.RestoreAccounts(c.Accounts, &d.Accounts)
+	catalog.LoadAccounts(c.Accounts, &d.Accounts)
 	if err = c.recovery.restoreVHosts(d); err == nil {
 		err = c.recovery.restoreTopology(d, nil)
 	}
@@ -97,7 +96,6 @@ func (im importer) copyOf(d *catalog.Definitions) (*Broker, error) {
 		c.discard()
 		return nil, err
 	}
-	c.globalParameters.values = maps.Clone(d.Global)
 	c.registry.Memory.Continue(&im.b.registry.Memory)
 	c.registry.Ready.Store(true)
 	return c, nil
@@ -128,7 +126,7 @@ func (im importer) apply(changed *catalog.Definitions) {
 	for i := range changed.VHosts {
 		im.applyVHost(&changed.VHosts[i])
 	}
-	catalog.ApplyAccounts(im.b.Accounts, &changed.Accounts)
+	catalog.LoadAccounts(im.b.Accounts, &changed.Accounts)
 	im.b.globalParameters.add(changed.Global)
 	for name, own := range changed.PerVHost() {
 		vh, _ := im.b.VHost(name)

@@ -66,7 +66,7 @@ func (p *Publisher) renewLockOf(token string) (lockedUntil int64, ok bool) {
 		return 0, false
 	}
 	q := p.vh.b.registry.ByID(t.Queue)
-	if q == nil || q.VHost() != p.vh.VHost || p.rights != nil && p.rights.Queue(access.Read, q.Name) != nil {
+	if q == nil || q.VHost() != p.vh.VHost || p.rights.Queue(access.Read, q.Name) != nil {
 		return 0, false
 	}
 	return q.Messages.Locks.Renew(token)

@@ -112,10 +112,10 @@ func (to *moveTargets) addTo(b *delivery.Batch, it *delivery.Item) {
 func (p *Publisher) findTargets(m *Publication, it *delivery.Item) (to moveTargets, err error) {
 	view, err := amqp.ViewProperties(m.Properties)
 	if err == nil {
-		err = p.rights.publish(m.Exchange)
+		err = p.rights.Publish(m.Exchange)
 	}
 	if err == nil {
-		err = p.rights.topic(access.Write, p.vh, m.Exchange, m.RoutingKey)
+		err = p.rights.Topic(access.Write, p.vh, m.Exchange, m.RoutingKey)
 	}
 	if err != nil {
 		return to, err

@@ -104,9 +104,6 @@ type globalParameters struct {
 func (g *globalParameters) add(values map[string]any) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.values == nil {
-		g.values = map[string]any{}
-	}
 	maps.Copy(g.values, values)
 }
 
@@ -148,9 +145,6 @@ func (g *globalParameters) change(name string, now store.Definition, change func
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.values == nil {
-		g.values = map[string]any{}
-	}
 	change()
 	return existed, nil
 }

@@ -131,5 +131,5 @@ func (r *Rights) mayBind(vh *VHost, b *Binding) error {
 	if err := r.Exchange(access.Read, b.Source); err != nil {
 		return err
 	}
-	return r.Topic(access.Read, vh, b.Source, b.RoutingKey)
+	return r.Topic(access.Read, vh, []byte(b.Source), []byte(b.RoutingKey))
 }

@@ -194,6 +194,6 @@ func TestSavedPermissionThatIsRefused(t *testing.T) {
 	assert.ErrorContains(t, session.Rights().Queue(access.Configure, "abc"), "refused")
 	assert.NoError(t, session.Rights().Queue(access.Write, "abc"))
 	assert.NoError(t, session.Rights().Queue(access.Read, "abc"))
-	assert.Error(t, session.Rights().Topic(access.Write, x.vh, "amq.topic", "abc"))
+	assert.Error(t, session.Rights().Topic(access.Write, x.vh, []byte("amq.topic"), []byte("abc")))
 	require.Contains(t, fmt.Sprint(x.b.Accounts.Permissions()), "(?<!b)", "it is kept")
 }

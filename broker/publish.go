@@ -7,6 +7,7 @@ import (
 	"curfew/broker/access"
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
+	"curfew/broker/internal/catalog"
 	"curfew/broker/internal/delivery"
 	"curfew/broker/internal/message"
 	"curfew/broker/internal/topology"
@@ -84,7 +85,7 @@ func (r *Rights) NewPublisher(vh *VHost) *Publisher {
 // OwnPublisher makes a publisher for messages of the broker itself, or of the program that
 // embeds it: no rights are checked.
 func (vh *VHost) OwnPublisher() *Publisher {
-	return &Publisher{vh: vh, putter: vh.b.env.Store.NewPutter()}
+	return (&Rights{b: vh.b, Rights: catalog.AllRights()}).NewPublisher(vh)
 }
 
 // Add checks and routes a message and copies it into the store; it enters its
@@ -101,7 +102,7 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	if err := view.Parse(m.Properties); err != nil {
 		return false, err
 	}
-	if err := p.rights.publish(m.Exchange); err != nil {
+	if err := p.rights.Publish(m.Exchange); err != nil {
 		return false, amqp.Answering(err, amqp.BasicPublishID)
 	}
 	var has message.Marks
@@ -163,13 +164,12 @@ func (p *Publisher) by() topology.Sender {
 // permit checks what RabbitMQ checks once it has found the exchange, in its order. It writes
 // the name of the consumer of replies into m.
 func (p *Publisher) permit(m *Publication, view *amqp.PropertyView, has message.Marks) error {
-	if err := p.rights.topic(access.Write, p.vh, m.Exchange, m.RoutingKey); err != nil {
+	if err := p.rights.Topic(access.Write, p.vh, m.Exchange, m.RoutingKey); err != nil {
 		return err
 	}
-	if has&message.KeyMarks != 0 && p.rights != nil && p.rights.RestrictsTopics(m.Exchange) { // it has CC or BCC
-		headers := message.HeadersOf(view.Headers)
-		for _, key := range append(message.KeyList(headers["CC"]), message.KeyList(headers["BCC"])...) {
-			if err := p.rights.topic(access.Write, p.vh, m.Exchange, []byte(key)); err != nil {
+	if has&message.KeyMarks != 0 && p.rights.RestrictsTopics(m.Exchange) { // it has CC or BCC
+		for _, key := range message.FurtherKeys(message.HeadersOf(view.Headers)) {
+			if err := p.rights.Topic(access.Write, p.vh, m.Exchange, []byte(key)); err != nil {
 				return err
 			}
 		}
@@ -177,7 +177,7 @@ func (p *Publisher) permit(m *Publication, view *amqp.PropertyView, has message.
 	if err := p.nameReplies(m, view); err != nil || view.UserID == nil {
 		return err
 	}
-	return p.rights.speaksFor(view.UserID)
+	return p.rights.SpeaksFor(view.UserID)
 }
 
 // check reads the properties that have a meaning to the broker into it, and returns when the
@@ -301,9 +301,7 @@ func (p *Publisher) Flush(refused []int) []int {
 		return refused[:0]
 	}
 	s := p.vh.b.env.Begin()
-	if p.rights != nil {
-		s.Paced = p.rights.Pacing.On
-	}
+	s.Paced = p.rights.Pacing.On
 	p.batch.Flush(s)
 	p.endBatch()
 	return p.end(s, refused)
@@ -311,9 +309,7 @@ func (p *Publisher) Flush(refused []int) []int {
 
 // end ends a transition, and returns the publishes that were refused in refused.
 func (p *Publisher) end(s *delivery.Transition, refused []int) []int {
-	if p.rights != nil {
-		p.rights.Pacing.After(s)
-	}
+	p.rights.Pacing.After(s)
 	refused, p.Numbered = append(refused[:0], s.Refused...), append(p.Numbered[:0], s.Numbered...)
 	s.Done()
 	slices.Sort(refused)
@@ -347,8 +343,6 @@ func (p *Publisher) checkReceipt(headers amqp.Table, view *amqp.PropertyView) er
 		return nil
 	case len(view.ReplyTo) == 0:
 		return message.BadPublish("%s header needs a reply-to property", message.ReceiptHeader)
-	case p.rights == nil:
-		return nil
 	}
 	return amqp.Answering(p.rights.Exchange(access.Write, ""), amqp.BasicPublishID)
 }

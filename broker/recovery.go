@@ -81,7 +81,7 @@ func (r *recovery) restore(found *store.Recovery) error {
 	if err := r.restoreVHosts(d); err != nil {
 		return err
 	}
-	catalog.RestoreAccounts(r.b.Accounts, &d.Accounts)
+	catalog.LoadAccounts(r.b.Accounts, &d.Accounts)
 	if err := r.restoreTopology(d, found.Queues); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (r *recovery) restore(found *store.Recovery) error {
 	}
 	r.b.registry.ForgetDeleted(slices.Collect(maps.Keys(d.Deleted))...)
 	if vh := r.b.vhosts["/"]; vh != nil && len(d.VHosts) == 0 {
-		r.b.catalog.DefineLocked(catalog.Key(catalog.VHostKind, vh.Name()), vh.Definition())
+		r.b.catalog.ChangeLocked(catalog.Definition(catalog.Key(catalog.VHostKind, vh.Name()), vh.Definition()))
 	}
 	if err := catalog.SeedAccounts(r.b.Accounts, r.b.opts.User, r.b.opts.Password, r.b.vhostTable.names()); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (r *recovery) restoreVHosts(d *catalog.Definitions) error {
 // restoreTopology puts back exchanges, queues, bindings and policies, and makes what the
 // queues with messages need.
 func (r *recovery) restoreTopology(d *catalog.Definitions, found []store.RecoveredQueue) error {
-	r.b.globalParameters.values = d.Global
+	r.b.globalParameters.add(d.Global)
 	for i := range d.Exchanges {
 		if err := r.b.vhosts[d.Exchanges[i].VHost].RestoreExchange(&d.Exchanges[i]); err != nil {
 			return err

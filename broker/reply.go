@@ -20,10 +20,7 @@ const ReplyQueue = "amq.rabbitmq.reply-to"
 // replies are the channels of a virtual host that wait for direct replies. A
 // reply goes straight from the publisher to the channel: it is not stored, has no
 // time to live and is confirmed at once.
-type replies struct {
-	mu sync.RWMutex
-	to map[string]func(*Publication)
-}
+type replies struct{ to sync.Map } // functions by name
 
 // OpenReply makes up a name for replies. Publishes to it, by the default exchange,
 // are handed to fn by any goroutine, without a lock held; the message is valid
@@ -32,29 +29,17 @@ func (vh *VHost) OpenReply(fn func(*Publication)) (name string) {
 	var b [16]byte
 	rand.Read(b[:])
 	name = ReplyQueue + "." + base64.RawURLEncoding.EncodeToString(b[:])
-	r := &vh.replies
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.to == nil {
-		r.to = map[string]func(*Publication){}
-	}
-	r.to[name] = fn
+	vh.replies.to.Store(name, fn)
 	return name
 }
 
 // CloseReply forgets a name; a call of its function may be under way.
-func (vh *VHost) CloseReply(name string) {
-	vh.replies.mu.Lock()
-	defer vh.replies.mu.Unlock()
-	delete(vh.replies.to, name)
-}
+func (vh *VHost) CloseReply(name string) { vh.replies.to.Delete(name) }
 
 // CheckReply answers a declare of a name that begins with ReplyQueue: nil if somebody waits
 // for replies to it, otherwise 404.
 func (vh *VHost) CheckReply(name string) error {
-	vh.replies.mu.RLock()
-	defer vh.replies.mu.RUnlock()
-	if _, ok := vh.replies.to[name]; !ok && name != ReplyQueue {
+	if _, ok := vh.replies.to.Load(name); !ok && name != ReplyQueue {
 		return delivery.NoQueue(vh.Name(), name)
 	}
 	return nil
@@ -78,8 +63,7 @@ func (p *Publisher) answer(m *Publication, view *amqp.PropertyView, has message.
 	if has&message.KeyMarks == 0 {
 		return
 	}
-	headers := message.HeadersOf(view.Headers)
-	for _, key := range append(message.KeyList(headers["CC"]), message.KeyList(headers["BCC"])...) {
+	for _, key := range message.FurtherKeys(message.HeadersOf(view.Headers)) {
 		if strings.HasPrefix(key, ReplyQueue+".") {
 			p.vh.reply([]byte(key), m, has)
 		}
@@ -89,17 +73,15 @@ func (p *Publisher) answer(m *Publication, view *amqp.PropertyView, has message.
 // reply hands a direct reply to whoever waits for it under the name; if nobody does, it is
 // lost.
 func (vh *VHost) reply(name []byte, m *Publication, has message.Marks) {
-	vh.replies.mu.RLock()
-	fn := vh.replies.to[string(name)]
-	vh.replies.mu.RUnlock()
-	if fn == nil {
+	fn, ok := vh.replies.to.Load(string(name))
+	if !ok {
 		return
 	}
 	view := *m // otherwise every publish would be moved to the heap
 	if has&message.BccMark != 0 {
 		view.Properties = message.WithoutBCC(m.Properties)
 	}
-	fn(&view)
+	fn.(func(*Publication))(&view)
 }
 
 // replyDirectly hands one of the broker's own messages to whoever waits for it under its routing key. False: the

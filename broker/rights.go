@@ -26,33 +26,11 @@ func (b *Broker) RightsOf(user, vhost string) *Rights {
 
 // Topic refuses an operation by a routing key on an exchange with 403 where it is
 // a topic exchange and topic permissions forbid it.
-func (r *Rights) Topic(op access.Operation, vh *VHost, name, key string) error {
-	return r.topic(op, vh, []byte(name), []byte(key))
-}
-
-// topic is Topic for names as they come off the wire; nil Rights allow everything.
-func (r *Rights) topic(op access.Operation, vh *VHost, name, key []byte) error {
-	if r == nil || !r.RestrictsTopics(name) || vh.Exchanges.KindOf(name) != "topic" {
+func (r *Rights) Topic(op access.Operation, vh *VHost, name, key []byte) error {
+	if !r.RestrictsTopics(name) || vh.Exchanges.KindOf(name) != "topic" {
 		return nil
 	}
 	return r.Rights.Topic(op, name, key)
-}
-
-// publish is Exchange(Write, name) for names as they come off the wire, which often repeat;
-// nil Rights allow everything.
-func (r *Rights) publish(name []byte) error {
-	if r == nil {
-		return nil
-	}
-	return r.Publish(name)
-}
-
-// speaksFor refuses a user-id that names another user (RabbitMQ: Validated User-ID); nil Rights allow any.
-func (r *Rights) speaksFor(user []byte) error {
-	if r == nil {
-		return nil
-	}
-	return r.SpeaksFor(user)
 }
 
 // Pace sets whether the caller will call AwaitConsumers after publishes with these rights; at

@@ -36,17 +36,15 @@ type publisherCounts struct {
 	published, unroutable uint64
 	sizes                 [sizeBuckets]uint64
 	bytes                 uint64
-	version               uint64 // of the topology
-	name                  []byte // of the exchange below
 	exchange              *topology.ExchangeStats
 	in, out, none         uint64 // of that exchange
-	known                 map[string]*topology.ExchangeStats
 }
 
-// add counts one message that was routed to the given number of queues. Its exchange exists.
+// add counts one message that was routed to the given number of queues, right after its route was found.
 func (t *publisherCounts) add(p *Publisher, m *Publication, queues int) {
-	if t.exchange == nil || string(m.Exchange) != string(t.name) || t.version != p.routes.Version() {
-		t.find(p, m.Exchange)
+	if t.exchange != p.routes.Stats {
+		t.leaveExchange()
+		t.exchange = p.routes.Stats
 	}
 	t.in++
 	t.out += uint64(queues)
@@ -58,28 +56,6 @@ func (t *publisherCounts) add(p *Publisher, m *Publication, queues int) {
 	}
 	t.sizes[sizeBucket(len(m.Body))]++
 	t.bytes += uint64(len(m.Body))
-}
-
-// find finds another exchange, for which add counts from then on.
-func (t *publisherCounts) find(p *Publisher, name []byte) {
-	t.leaveExchange()
-	if t.version != p.routes.Version() {
-		t.version, t.known = p.routes.Version(), nil
-	}
-	t.name = append(t.name[:0], name...)
-	if len(name) == 0 {
-		t.exchange = p.vh.Exchanges.StatsOf("")
-		return
-	}
-	if t.known == nil {
-		t.known = map[string]*topology.ExchangeStats{}
-	}
-	x, ok := t.known[string(name)]
-	if !ok {
-		x = p.vh.Exchanges.StatsOf(string(name))
-		t.known[string(name)] = x
-	}
-	t.exchange = x
 }
 
 func (t *publisherCounts) leaveExchange() {

@@ -61,9 +61,7 @@ func (p *Publisher) Transact(settlings []Settling, refused []int) []int {
 		}
 		s.Env.Counters.Refused.Add(uint64(added))
 	}
-	if p.rights != nil {
-		s.Paced = p.rights.Pacing.On
-	}
+	s.Paced = p.rights.Pacing.On
 	s.Whole, s.AllOrNone = true, p.AllOrNone
 	if p.batch != nil {
 		p.batch.Hold(s.Env.Store)

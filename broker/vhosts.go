@@ -145,7 +145,8 @@ func (b *Broker) DeleteVHost(name string) error {
 	b.free(name)
 	ended.RemoveQueues()
 	if delays != nil {
-		if b.delays.drop(delays); delays.Letters.Count() == 0 {
+		b.delays.byID.Delete(delays.ID())
+		if delays.Delete(); delays.Letters.Count() == 0 {
 			b.registry.ForgetDeleted(delays.ID())
 		}
 	}
@@ -168,10 +169,7 @@ func (b *Broker) endVHost(vh *VHost) (ended *topology.Ended, delayed *delays, er
 			changes = append(changes, store.Definition{Key: delayed.definition().Key()}, catalog.Definition(topology.DeletedKey(delayed.ID()), true))
 		}
 		catalog.DropVHost(b.Accounts, vh.Name(), func(permissions []string) {
-			for _, key := range permissions {
-				changes = append(changes, store.Definition{Key: key})
-			}
-			b.catalog.ChangeLocked(changes...)
+			b.catalog.ChangeLocked(append(changes, catalog.Removals(permissions...)...)...)
 		})
 		b.vhostTable.remove(vh)
 	})

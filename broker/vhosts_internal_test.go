@@ -88,7 +88,8 @@ func TestEndedVHostStaysAway(t *testing.T) {
 	require.Empty(t, (<-made).Queues.List())
 	crashes = append(crashes, CopyOfRunning(t, dir))
 	ended.RemoveQueues()
-	b.delays.drop(delays)
+	b.delays.byID.Delete(delays.ID())
+	delays.Delete()
 	require.Zero(t, messagesIn(b))
 	require.NoError(t, b.Close())
 

@@ -79,7 +79,7 @@ func BenchmarkMessage(b *testing.B) {
 		h, _ := ParseContentHeader(f.Payload)
 		v, err := ViewProperties(h.Properties)
 		f, _, _ = ParseFrame(in[n+m:], 131072)
-		if id != BasicPublishID || err != nil || !v.HasExpiration {
+		if id != BasicPublishID || err != nil || v.Has&HasExpiration == 0 {
 			b.Fatal(id, err)
 		}
 		out = AppendDeliver(out[:0], 1, "ctag-1", 7, false, p.Exchange, p.RoutingKey)

@@ -40,8 +40,6 @@ func TestEveryPropertyRoundTrips(t *testing.T) {
 		Has:             want.Has,
 		DeliveryMode:    2,
 		Priority:        9,
-		HasPriority:     true,
-		HasExpiration:   true,
 		Timestamp:       want.Timestamp,
 		Headers:         AppendTable(nil, want.Headers),
 		ContentType:     []byte("text/plain"),
@@ -74,8 +72,6 @@ func TestEachPropertyAloneKeepsAbsentFromZero(t *testing.T) {
 
 		v, err := ViewProperties(raw)
 		require.NoError(t, err)
-		require.Equal(t, flag == HasPriority, v.HasPriority)
-		require.Equal(t, flag == HasExpiration, v.HasExpiration)
 		require.Equal(t, flag == HasExpiration, v.Expiration != nil)
 		require.Equal(t, flag == HasHeaders, v.Headers != nil)
 	}

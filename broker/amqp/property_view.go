@@ -1,6 +1,9 @@
 package amqp
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // PropertyView is a view of a raw property list: its slices alias the list. A slice is nil
 // if the property is absent. If the property is present and empty the slice is empty but
@@ -8,9 +11,8 @@ import "encoding/binary"
 type PropertyView struct {
 	Has PropertySet
 
-	DeliveryMode, Priority     uint8
-	HasPriority, HasExpiration bool
-	Timestamp                  Timestamp
+	DeliveryMode, Priority uint8
+	Timestamp              Timestamp
 
 	Headers []byte // the raw table with its length; its entries are not checked
 
@@ -36,8 +38,7 @@ func (v *PropertyView) Parse(raw []byte) error {
 	c := cursor{rest: raw}
 	v.Has = PropertySet(c.short())
 	if v.Has&undefinedProperties == 0 {
-		v.viewCommon(&c)
-		v.viewRest(&c)
+		v.view(&c)
 		if !c.failed && len(c.rest) == 0 {
 			return nil
 		}
@@ -45,59 +46,41 @@ func (v *PropertyView) Parse(raw []byte) error {
 	return NewException(SyntaxError, ClassBasic, BasicPublishID.Method(), "malformed content properties")
 }
 
-func (v *PropertyView) viewCommon(c *cursor) {
-	if v.Has&HasContentType != 0 {
-		v.ContentType = c.shortstr()
-	}
-	if v.Has&HasContentEncoding != 0 {
-		v.ContentEncoding = c.shortstr()
-	}
-	if v.Has&HasHeaders != 0 {
-		v.Headers = c.rawTable()
-	}
-	if v.Has&HasDeliveryMode != 0 {
-		v.DeliveryMode = c.octet()
-	}
-	if v.Has&HasPriority != 0 {
-		v.HasPriority, v.Priority = true, c.octet()
-	}
-}
-
-func (v *PropertyView) viewRest(c *cursor) {
-	const rest = HasPriority - 1
-	if v.Has&rest == 0 {
-		return
-	}
-	if v.Has&HasCorrelationID != 0 {
-		v.CorrelationID = c.shortstr()
-	}
-	if v.Has&HasReplyTo != 0 {
-		v.ReplyTo = c.shortstr()
-	}
-	if v.Has&HasExpiration != 0 {
-		v.HasExpiration, v.Expiration = true, c.shortstr()
-	}
-	if v.Has&HasMessageID != 0 {
-		v.MessageID = c.shortstr()
-	}
-	if v.Has&HasTimestamp != 0 {
-		v.Timestamp = Timestamp(c.longlong())
-	}
-	v.viewNames(c)
-}
-
-func (v *PropertyView) viewNames(c *cursor) {
-	if v.Has&HasType != 0 {
-		v.Type = c.shortstr()
-	}
-	if v.Has&HasUserID != 0 {
-		v.UserID = c.shortstr()
-	}
-	if v.Has&HasAppID != 0 {
-		v.AppID = c.shortstr()
-	}
-	if v.Has&HasClusterID != 0 {
-		v.ClusterID = c.shortstr()
+// view takes the properties that are present, in the order of their flags.
+func (v *PropertyView) view(c *cursor) {
+	for left := v.Has; left != 0; {
+		flag := HasContentType >> bits.LeadingZeros16(uint16(left))
+		left &^= flag
+		switch flag {
+		case HasContentType:
+			v.ContentType = c.shortstr()
+		case HasContentEncoding:
+			v.ContentEncoding = c.shortstr()
+		case HasHeaders:
+			v.Headers = c.rawTable()
+		case HasDeliveryMode:
+			v.DeliveryMode = c.octet()
+		case HasPriority:
+			v.Priority = c.octet()
+		case HasCorrelationID:
+			v.CorrelationID = c.shortstr()
+		case HasReplyTo:
+			v.ReplyTo = c.shortstr()
+		case HasExpiration:
+			v.Expiration = c.shortstr()
+		case HasMessageID:
+			v.MessageID = c.shortstr()
+		case HasTimestamp:
+			v.Timestamp = Timestamp(c.longlong())
+		case HasType:
+			v.Type = c.shortstr()
+		case HasUserID:
+			v.UserID = c.shortstr()
+		case HasAppID:
+			v.AppID = c.shortstr()
+		case HasClusterID:
+			v.ClusterID = c.shortstr()
+		}
 	}
 }
 
@@ -146,7 +129,7 @@ func (v *PropertyView) With(b, raw, headers, expiration []byte) []byte {
 	if expiration != nil {
 		b = append(append(b, byte(len(expiration))), expiration...)
 	}
-	if v.HasExpiration {
+	if v.Has&HasExpiration != 0 {
 		after += 1 + len(v.Expiration)
 	}
 	return append(b, raw[after:]...)

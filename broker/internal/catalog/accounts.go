@@ -134,7 +134,7 @@ func (a *Accounts) dropUser(name string) error {
 	a.change(func() {
 		delete(a.users, name)
 		dropped := a.dropPermissionsLocked(func(k UserIn) bool { return k.User == name })
-		a.opts.Catalog.UndefineLocked(append(dropped, Key(UserKind, name))...)
+		a.opts.Catalog.ChangeLocked(Removals(append(dropped, Key(UserKind, name))...)...)
 	})
 	return a.opts.Catalog.Sync()
 }
@@ -154,33 +154,20 @@ func (a *Accounts) SetUserLimits(name string, limits access.Limits) error {
 	return a.putUserLocked(&u)
 }
 
-// RestoreAccounts loads the users and permissions of the last run, before anybody else uses the accounts.
-func RestoreAccounts(a *Accounts, d *SavedAccounts) {
-	a.configured = d.Configured
-	for _, u := range d.Users {
-		a.users[u.Name] = &u
-	}
-	for k, p := range d.PerUser() {
-		g, err := compile(k, &p)
-		if err != nil { // another version accepted them
+// LoadAccounts puts saved users and permissions into force: those of the last run, or those that were checked in a copy.
+func LoadAccounts(a *Accounts, d *SavedAccounts) {
+	all, grants := d.PerUser(), map[UserIn]*access.Grant{}
+	for k, p := range all {
+		var err error
+		if grants[k], err = compile(k, &p); err != nil { // another version accepted them
 			a.opts.Log.Warn("saved permissions are not valid, and what is not valid grants nothing; correct what the error names and set them again",
 				zap.String("user", k.User), zap.String("vhost", k.VHost), zap.Error(err))
 		}
-		a.setPermissionsLocked(k, &p, g)
-	}
-}
-
-// ApplyAccounts puts users and permissions into force that were checked in a copy and are already saved.
-func ApplyAccounts(a *Accounts, d *SavedAccounts) {
-	all, grants := d.PerUser(), map[UserIn]*access.Grant{}
-	for k, p := range all {
-		g, err := compile(k, &p)
-		if err != nil {
-			panic("accounts: permissions that were compiled are not valid: " + err.Error())
-		}
-		grants[k] = g
 	}
 	a.change(func() {
+		if d.Configured != nil {
+			a.configured = d.Configured
+		}
 		for _, u := range d.Users {
 			a.users[u.Name] = &u
 		}

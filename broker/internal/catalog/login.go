@@ -129,7 +129,6 @@ func SeedAccounts(a *Accounts, name, password string, vhosts []string) error {
 		a.setPermissionsLocked(k, &p, g)
 		a.opts.Catalog.ChangeLocked(p.Definitions(k)...)
 	}
-	a.opts.Catalog.DefineLocked(Key(UserKind, name), &u)
-	a.opts.Catalog.DefineLocked(Key(ConfiguredKind), a.configured)
+	a.opts.Catalog.ChangeLocked(Definition(Key(UserKind, name), &u), Definition(Key(ConfiguredKind), a.configured))
 	return nil
 }

@@ -39,7 +39,7 @@ func (a *Accounts) ClearPermission(user, vhost string) error {
 	a.change(func() {
 		delete(a.granted, k)
 		delete(a.compiled, k)
-		a.opts.Catalog.UndefineLocked(Key(PermissionKind, user, vhost))
+		a.opts.Catalog.ChangeLocked(Removals(Key(PermissionKind, user, vhost))...)
 	})
 	return a.opts.Catalog.Sync()
 }

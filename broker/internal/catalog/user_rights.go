@@ -12,7 +12,7 @@ import (
 // allowed until users or permissions change, so that another check of the same costs
 // neither a match nor an allocation. For one goroutine.
 type Rights struct {
-	a           *Accounts
+	a           *Accounts // nil: nothing is refused (AllRights)
 	who         UserIn
 	version     uint64
 	known       bool // version is set
@@ -33,6 +33,14 @@ const topicKey = 0x80
 // RightsOf returns the rights of a user in a virtual host; neither needs to exist.
 func RightsOf(a *Accounts, user, vhost string) *Rights {
 	return &Rights{a: a, who: UserIn{User: user, VHost: vhost}, allowed: map[string]struct{}{}}
+}
+
+// all grants everything.
+var all, _ = access.Compile(*everything(UserIn{}), nil)
+
+// AllRights are those of the broker itself, and of a program that embeds it: nothing is refused.
+func AllRights() *Rights {
+	return &Rights{grant: all, impersonate: true, allowed: map[string]struct{}{}}
 }
 
 // Queue refuses an operation on the queue of that name with 403, unless it is
@@ -108,11 +116,10 @@ func (r *Rights) SpeaksFor(user []byte) error {
 
 // refresh clears what is remembered if users or permissions have changed.
 func (r *Rights) refresh() {
-	a := r.a
-	if r.known && a.version.Load() == r.version {
+	if r.a == nil || r.known && r.a.version.Load() == r.version {
 		return
 	}
-	r.grant, r.impersonate, r.version = a.grant(r.who)
+	r.grant, r.impersonate, r.version = r.a.grant(r.who)
 	r.known, r.published = true, false
 	clear(r.allowed)
 }

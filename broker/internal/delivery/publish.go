@@ -37,7 +37,7 @@ func (it *Item) Read(view *amqp.PropertyView, has message.Marks, body int) (err 
 	if has&message.ReceiptMark != 0 {
 		it.Message.Flags |= queue.Receipt
 	}
-	if view.HasExpiration {
+	if view.Has&amqp.HasExpiration != 0 {
 		it.TTLMillis, err = message.ParseExpiration(view.Expiration)
 	}
 	return err

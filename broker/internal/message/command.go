@@ -106,13 +106,7 @@ func WithoutScheduled(properties []byte) []byte {
 	if err != nil || MarksOf(view.Headers)&PublisherMark == 0 {
 		return properties
 	}
-	p, err := amqp.ParseProperties(properties, StoredLimits)
-	if err != nil {
-		return properties
-	}
-	delete(p.Headers, publisherHeader)
-	delete(p.Headers, secretHeader)
-	return p.Append(nil)
+	return without(properties, publisherHeader, secretHeader)
 }
 
 // ScheduledIn returns the notes in a property list, which they alias. Where the broker did not have to

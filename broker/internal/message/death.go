@@ -141,17 +141,13 @@ func CountCopies(headers amqp.Table, deaths []any, targets int, died bool) (boun
 func SetDeadLetterReason(headers amqp.Table, x *queue.Settled) {
 	switch x.Reason {
 	case queue.Expired:
-		headers["DeadLetterReason"] = "TTLExpiredException"
-		headers["DeadLetterErrorDescription"] = "The message expired and was dead lettered."
+		SetRejection(headers, "TTLExpiredException", "The message expired and was dead lettered.")
 	case queue.DeliveryLimit:
-		headers["DeadLetterReason"] = "MaxDeliveryCountExceeded"
-		headers["DeadLetterErrorDescription"] = fmt.Sprintf("Message could not be consumed after %d delivery attempts.", x.Deliveries)
+		SetRejection(headers, "MaxDeliveryCountExceeded", fmt.Sprintf("Message could not be consumed after %d delivery attempts.", x.Deliveries))
 	case queue.Rejected:
-		headers["DeadLetterReason"] = "Rejected"
-		headers["DeadLetterErrorDescription"] = "The message was rejected by its consumer."
+		SetRejection(headers, "Rejected", "The message was rejected by its consumer.")
 	default:
-		delete(headers, "DeadLetterReason")
-		delete(headers, "DeadLetterErrorDescription")
+		SetRejection(headers, "", "")
 	}
 }
 

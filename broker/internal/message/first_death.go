@@ -28,7 +28,7 @@ func AppendFirstDeath(b []byte, queue, reason string, exchange, key []byte, view
 	b, entry := amqp.OpenTable(append(b, 'F'))
 	b = binary.BigEndian.AppendUint64(amqp.AppendKey(b, "count", 'l'), 1)
 	b = AppendText(b, "exchange", exchange)
-	if view.HasExpiration {
+	if view.Has&amqp.HasExpiration != 0 {
 		b = AppendText(b, "original-expiration", view.Expiration)
 	}
 	b = AppendText(b, "queue", queue)

@@ -85,6 +85,11 @@ func KeyList(v any) []string {
 	return keys
 }
 
+// FurtherKeys are the routing keys in CC and BCC.
+func FurtherKeys(headers amqp.Table) []string {
+	return append(KeyList(headers["CC"]), KeyList(headers["BCC"])...)
+}
+
 // CheckKeys refuses a CC or BCC header that is not an array, with RabbitMQ's text.
 func CheckKeys(headers amqp.Table) error {
 	for _, name := range []string{"CC", "BCC"} {
@@ -103,12 +108,17 @@ func BadPublish(format string, args ...any) error {
 
 // WithoutBCC returns a property list without its BCC header, which no consumer
 // may see.
-func WithoutBCC(properties []byte) []byte {
+func WithoutBCC(properties []byte) []byte { return without(properties, "BCC") }
+
+// without returns a property list without some headers.
+func without(properties []byte, headers ...string) []byte {
 	p, err := amqp.ParseProperties(properties, StoredLimits)
 	if err != nil {
 		return properties
 	}
-	delete(p.Headers, "BCC")
+	for _, name := range headers {
+		delete(p.Headers, name)
+	}
 	return p.Append(nil)
 }
 
@@ -119,10 +129,7 @@ const deliveryCount = "x-delivery-count"
 // Handling). It replaces a header of that name from the publisher.
 func CountDeliveries(scratch, properties []byte, failed uint16) []byte {
 	if bytes.Contains(properties, []byte(deliveryCount)) {
-		if p, err := amqp.ParseProperties(properties, StoredLimits); err == nil {
-			delete(p.Headers, deliveryCount)
-			properties = p.Append(nil)
-		}
+		properties = without(properties, deliveryCount)
 	}
 	return amqp.AppendWithLong(scratch[:0], properties, deliveryCount, int64(failed))
 }

@@ -179,20 +179,6 @@ func (vh *VHost) eachBindingLocked(fn func(*Exchange, exchange.Binding[destinati
 	}
 }
 
-// StatsOf returns the stats of a declared exchange; "" is the default one. For an exchange that has
-// been deleted it returns stats that nobody reads.
-func (t *Exchanges) StatsOf(name string) *ExchangeStats {
-	if name == "" {
-		return &t.defaultExchange
-	}
-	t.vh.guard.mu.RLock()
-	defer t.vh.guard.mu.RUnlock()
-	if x, ok := t.exchanges[name]; ok {
-		return &x.stats
-	}
-	return new(ExchangeStats)
-}
-
 // KindOf is the type of an exchange, "" for one that does not exist.
 func (t *Exchanges) KindOf(name []byte) exchange.Kind {
 	t.vh.guard.mu.RLock()

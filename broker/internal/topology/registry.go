@@ -13,7 +13,6 @@ import (
 	"curfew/broker/internal/catalog"
 	"curfew/broker/internal/delivery"
 	"curfew/broker/policy"
-	"curfew/broker/store"
 )
 
 // defaultIdleMinimum is the least AutoDeleteOnIdle of Service Bus.
@@ -173,13 +172,13 @@ func (r *Registry) ForgetDeleted(ids ...uint64) {
 		return
 	}
 	for some := range slices.Chunk(ids, undefineStep) {
-		gone := make([]store.Definition, len(some))
-		for i, id := range some {
-			gone[i].Key = DeletedKey(id)
+		var gone []string
+		for _, id := range some {
+			gone = append(gone, DeletedKey(id))
 		}
 		r.env.Store.Synced(func(err error) {
 			if err == nil {
-				r.env.Store.Undefine(gone...)
+				r.env.Store.Undefine(catalog.Removals(gone...)...)
 			}
 		})
 	}

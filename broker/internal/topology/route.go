@@ -315,16 +315,23 @@ func (s *TargetSet) Reset() {
 type Routes struct {
 	vh       *VHost
 	version  uint64
-	by       Sender              // publishes
-	known    map[string][]Target // length of the exchange's name, name, key; nil until there are two
-	kept     int                 // targets in known
+	by       Sender           // publishes
+	known    map[string]route // length of the exchange's name, name, key; nil until there are two
+	kept     int              // targets in known
 	lastName []byte
-	last     []Target
-	named    []Target // scratch: the result of toQueue
-	name     []byte   // scratch
-	ByTable  bool     // the result of the last Find is valid for that message alone
-	Cheap    bool     // Find refuses a costly search with ErrCostly
+	last     route
+	named    []Target       // scratch: the result of toQueue
+	name     []byte         // scratch
+	Stats    *ExchangeStats // of the exchange of the last Find
+	ByTable  bool           // the result of the last Find is valid for that message alone
+	Cheap    bool           // Find refuses a costly search with ErrCostly
 	work     routing
+}
+
+// route is what is remembered of an exchange and a key.
+type route struct {
+	targets []Target
+	stats   *ExchangeStats
 }
 
 const (
@@ -343,15 +350,17 @@ func (rs *Routes) Find(vh *VHost, name, key []byte, by Sender, headers Headers, 
 	rs.ByTable = false
 	rs.name = append(append(append(rs.name[:0], byte(len(name))), name...), key...)
 	if version := vh.version.Load(); rs.vh != vh || rs.version != version || rs.by != by {
-		rs.vh, rs.version, rs.by, rs.last, rs.lastName, rs.known = vh, version, by, nil, rs.lastName[:0], nil
+		rs.vh, rs.version, rs.by, rs.last, rs.lastName, rs.known = vh, version, by, route{}, rs.lastName[:0], nil
 	}
 	if !keys {
 		if bytes.Equal(rs.name, rs.lastName) {
-			return rs.last, nil
+			rs.Stats = rs.last.stats
+			return rs.last.targets, nil
 		}
 		if known, ok := rs.known[string(rs.name)]; ok {
+			rs.Stats = known.stats
 			rs.remember(known)
-			return known, nil
+			return known.targets, nil
 		}
 		if len(name) == 0 && len(rs.known) >= routesKept && !policy.IsSubqueue(key) {
 			return rs.toQueue(key), nil
@@ -359,7 +368,7 @@ func (rs *Routes) Find(vh *VHost, name, key []byte, by Sender, headers Headers, 
 	}
 	targets, err := rs.search(name, key, by, headers, keys)
 	if err == nil && !keys && !rs.ByTable {
-		rs.keep(slices.Clone(targets))
+		rs.keep(route{slices.Clone(targets), rs.Stats})
 	}
 	return targets, err
 }
@@ -370,30 +379,30 @@ func (rs *Routes) toQueue(key []byte) []Target {
 	rs.vh.guard.mu.RLock()
 	q, ok := rs.vh.Queues.queues[string(key)]
 	rs.vh.guard.mu.RUnlock()
-	rs.named = rs.named[:0]
+	rs.named, rs.Stats = rs.named[:0], &rs.vh.Exchanges.defaultExchange
 	if ok {
 		rs.named = append(rs.named, Target{Queue: q, CeilingMillis: -1})
 	}
-	rs.remember(rs.named)
+	rs.remember(route{rs.named, rs.Stats})
 	return rs.named
 }
 
 // keep remembers the targets for rs.name. Most publishers use a single key and need no
 // table; it is made for the second key.
-func (rs *Routes) keep(targets []Target) {
+func (rs *Routes) keep(r route) {
 	if len(rs.lastName) > 0 {
-		if rs.known == nil || len(rs.known) >= routesKept || rs.kept+len(targets) > targetsKept {
-			rs.known = map[string][]Target{string(rs.lastName): slices.Clone(rs.last)}
-			rs.kept = len(rs.last)
+		if rs.known == nil || len(rs.known) >= routesKept || rs.kept+len(r.targets) > targetsKept {
+			rs.known = map[string]route{string(rs.lastName): {slices.Clone(rs.last.targets), rs.last.stats}}
+			rs.kept = len(rs.last.targets)
 		}
-		rs.known[string(rs.name)] = targets
-		rs.kept += len(targets)
+		rs.known[string(rs.name)] = r
+		rs.kept += len(r.targets)
 	}
-	rs.remember(targets)
+	rs.remember(r)
 }
 
-func (rs *Routes) remember(targets []Target) {
-	rs.last, rs.lastName = targets, append(rs.lastName[:0], rs.name...)
+func (rs *Routes) remember(r route) {
+	rs.last, rs.lastName = r, append(rs.lastName[:0], rs.name...)
 }
 
 // costlyAfter is how long the search for the queues of a message has to take to be costly.
@@ -412,10 +421,8 @@ func (rs *Routes) search(name, key []byte, by Sender, headers Headers, keys bool
 	}
 	r.vh, r.key, r.more, r.headers, r.by = rs.vh, key, emptied(r.more), headers, by
 	if keys {
-		for _, header := range []string{"CC", "BCC"} {
-			for _, more := range message.KeyList(r.parse()[header]) {
-				r.more = append(r.more, []byte(more))
-			}
+		for _, more := range message.FurtherKeys(r.parse()) {
+			r.more = append(r.more, []byte(more))
 		}
 	}
 	rs.vh.guard.mu.RLock()
@@ -427,6 +434,9 @@ func (rs *Routes) search(name, key []byte, by Sender, headers Headers, keys bool
 			return nil, noExchange(rs.vh.guard.name, string(name))
 		case ok && x.declared.Internal && by < ByBroker:
 			return nil, amqp.NewException(amqp.AccessRefused, 60, 40, "cannot publish to internal %s", exchangeLabel(rs.vh.guard.name, string(name)))
+		}
+		if rs.Stats = &rs.vh.Exchanges.defaultExchange; ok {
+			rs.Stats = &x.stats
 		}
 		if ok && rs.Cheap && x.costly.Load() {
 			return nil, ErrCostly

@@ -8,6 +8,7 @@ import (
 	"curfew/broker/deadline"
 	"curfew/broker/internal/catalog"
 	"curfew/broker/internal/delivery"
+	"curfew/broker/store"
 )
 
 // guard is the lock of a virtual host, and writes its changes to the definitions on disk.
@@ -28,7 +29,7 @@ type guard struct {
 	lockedAt  deadline.Instant
 	env       *delivery.Env
 	deleted   bool
-	changes   catalog.Changes // made since mu was locked
+	changes   []store.Definition // made since mu was locked: they are written in one call
 	claims    map[string]bool // keys of definitions that are being changed
 	unclaimed sync.Cond       // on mu: a claim has ended
 }
@@ -101,12 +102,8 @@ func (g *guard) saveLocked(key string, now, was any) error {
 // noteLocked notes a change that is written to the store when mu is unlocked; without a value the definition is removed.
 // Nothing is written for a deleted virtual host: there may be a new one of its name.
 func (g *guard) noteLocked(key string, value any) {
-	switch {
-	case g.deleted:
-	case value == nil:
-		g.changes.Undefine(g.catalog, key)
-	default:
-		g.changes.Define(g.catalog, key, value)
+	if !g.deleted && g.catalog.Saving.Load() {
+		g.changes = append(g.changes, catalog.Definition(key, value))
 	}
 }
 
@@ -125,7 +122,10 @@ func (g *guard) lock() {
 
 // unlock writes the changes to the store, unlocks mu, and notes how long it was locked.
 func (g *guard) unlock() {
-	g.changes.Flush(g.catalog)
+	if len(g.changes) > 0 {
+		g.catalog.ChangeLocked(g.changes...)
+		g.changes = nil
+	}
 	now := g.env.Clock.Now()
 	held := now.Sub(g.lockedAt)
 	g.mu.Unlock()
