@@ -80,10 +80,11 @@ func (p *Publisher) addAnswer(m *Publication) error {
 		return nil
 	}
 	targets, err := p.routes.Find(p.vh.VHost, nil, m.RoutingKey, topology.ByClient, topology.Headers{}, false)
-	if err != nil || len(targets) == 0 {
+	if err != nil {
 		return nil
 	}
 	it := delivery.Item{TTLMillis: -1, Number: p.count, Move: -1}
 	it.Message.Bytes = uint32(len(m.Body))
-	return p.put(m, &it, targets)
+	_, err = p.put(m, &it, moveTargets{queues: targets})
+	return err
 }

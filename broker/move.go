@@ -66,7 +66,7 @@ func (p *Publisher) CanMove(ref deadline.Ref, m *Publication, out []Arrival) (Mo
 	return outcome, out, nil
 }
 
-// moveTargets are the places a moved message goes to: queues, or the delayed messages until
+// moveTargets are the places a published or moved message goes to: queues, or the delayed messages until
 // it is due. The zero value is nowhere.
 type moveTargets struct {
 	queues  []topology.Target
@@ -134,10 +134,7 @@ func (p *Publisher) findTargets(m *Publication, it *delivery.Item) (to moveTarge
 		it.Named.Moved = true
 	}
 	if err == nil && due != 0 && len(targets) > 0 {
-		it.Message.ExpiresAt, it.Named = due, nil
-		it.Message.Flags |= queue.Durable
-		to.delayed, err = p.vh.schedule()
-		return to, err
+		return p.delayed(it, due)
 	}
 	to.queues = targets
 	return to, err

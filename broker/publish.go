@@ -131,19 +131,17 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if due != 0 || it.Command { // a message that waits, or changes one that does, expires only later
-		it.Message.ExpiresAt, it.Named = due, nil
-	}
 	if due != 0 {
 		markAwaited(targets, p.vh.b.Now())
 	}
-	entries := len(targets)
-	switch {
-	case due != 0 || it.Command:
+	to := moveTargets{queues: targets}
+	if due != 0 || it.Command { // a message that waits, or changes one that does, expires only later
 		p.sign(m, &view, has)
-		entries, err = 1, p.putDelayed(m, &it)
-	case entries > 0:
-		err = p.put(m, &it, targets)
+		to, err = p.delayed(&it, due)
+	}
+	entries := 0
+	if err == nil {
+		entries, err = p.put(m, &it, to)
 	}
 	if err != nil {
 		return false, err
@@ -239,39 +237,31 @@ func (p *Publisher) delayHeader(exchange []byte, targets []topology.Target) stri
 	return p.delays.name
 }
 
-func (p *Publisher) put(m *Publication, it *delivery.Item, targets []topology.Target) error {
-	if err := p.store(m, it, topology.AnyPersists(targets, it.Message.Flags), len(targets)); err != nil {
-		return err
-	}
-	topology.AddAll(p.batch, targets, it)
-	return nil
-}
-
-// putDelayed is put for a message that waits until it is due. Meanwhile it outlives a restart, whatever its delivery mode, as with the
+// delayed is where a message waits until it is due. Meanwhile it outlives a restart, whatever its delivery mode, as with the
 // delayed-message plugin; a queue that it enters then takes it by its delivery mode.
-func (p *Publisher) putDelayed(m *Publication, it *delivery.Item) error {
+func (p *Publisher) delayed(it *delivery.Item, due deadline.Instant) (to moveTargets, err error) {
+	it.Message.ExpiresAt, it.Named = due, nil
 	it.Message.Flags |= queue.Durable
-	d, err := p.vh.schedule()
-	if err == nil {
-		err = p.store(m, it, true, 1)
-	}
-	if err == nil {
-		p.batch.AddDelayed(d, it)
-	}
-	return err
+	to.delayed, err = p.vh.schedule()
+	return to, err
 }
 
-// store copies a message into the store, for the given number of entries of the batch.
-func (p *Publisher) store(m *Publication, it *delivery.Item, persists bool, entries int) error {
+// put copies a message into the store and adds it to the batch, and returns how many entries it makes there.
+func (p *Publisher) put(m *Publication, it *delivery.Item, to moveTargets) (entries int, err error) {
+	entries, persists := to.entries(it.Message.Flags)
+	if entries == 0 {
+		return 0, nil
+	}
 	pos, err := p.putter.Put((*store.Message)(m), persists, entries)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	it.Message.Pos = uint64(pos)
 	if p.batch == nil {
 		p.batch = delivery.Batches.Get().(*delivery.Batch)
 	}
-	return nil
+	to.addTo(p.batch, it)
+	return entries, nil
 }
 
 // Pause must follow Add if Flush or Discard will not follow soon: until then, what was added

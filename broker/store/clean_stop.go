@@ -86,13 +86,12 @@ func writeCleanStop(dir fileSystem, id uint64, end Pos, delivered []Delivered) e
 		b = binary.LittleEndian.AppendUint64(b, d.Count)
 	}
 	binary.LittleEndian.PutUint32(b[12:], crc32.Checksum(b[16:], castagnoli))
-	if err := writeFile(dir, stoppedTemp, b); err != nil {
+	f, err := dir.Create(stoppedTemp, int64(len(b)))
+	if err != nil {
 		return err
 	}
-	if err := dir.Rename(stoppedTemp, cleanStopName); err != nil {
-		return err
-	}
-	return dir.SyncDir()
+	defer f.Close()
+	return install(dir, f, b, stoppedTemp, cleanStopName)
 }
 
 // readCleanStop reads the record of a clean stop, if it belongs to this journal in its
@@ -147,16 +146,4 @@ func (r *recovery) markDelivered(queues []RecoveredQueue) {
 	for i := range queues {
 		queues[i].clean, queues[i].delivered = r.result.Clean, of[queues[i].Queue]
 	}
-}
-
-func writeFile(dir fileSystem, name string, b []byte) error {
-	f, err := dir.Create(name, int64(len(b)))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if _, err := f.WriteAt(b, 0); err != nil {
-		return err
-	}
-	return f.Sync()
 }

@@ -372,13 +372,13 @@ func (f *crashFile) Map() ([]byte, error) {
 }
 
 // MapOver only verifies that nobody would notice the change.
-func (f *crashFile) MapOver(mem []byte, offset int64, writable bool) error {
+func (f *crashFile) MapOver(mem []byte, writable bool) error {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
-	if int64(len(f.n.data)) < offset+int64(len(mem)) {
+	if len(f.n.data) < len(mem) {
 		panic(f.name + " is shorter than its segment")
 	}
-	if !writable && !equalRecords(mem, f.n.data[offset:]) {
+	if !writable && !equalRecords(mem, f.n.data) {
 		panic(f.name + " is not what is in memory")
 	}
 	return nil

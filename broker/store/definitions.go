@@ -3,8 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync/atomic"
 )
 
@@ -71,9 +69,9 @@ type definitions struct {
 	saved   atomic.Uint64 // how many of them are on disk
 	stuck   atomic.Bool   // the last attempt to write could not begin
 
-	mu       mutex // a leaf
-	pending  map[string][]byte
-	stuckErr error // why it is stuck
+	mu       mutex  // a leaf
+	pending  values // an empty value removes the key
+	stuckErr error  // why it is stuck
 
 	writing mutex  // held while writing; taken before mu. It guards the fields below
 	err     error  // why nothing more can be written
@@ -87,9 +85,6 @@ type definitions struct {
 func (d *definitions) define(changes []Definition, needed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.pending == nil {
-		d.pending = map[string][]byte{}
-	}
 	for _, c := range changes {
 		d.pending[c.Key] = c.Value
 	}
@@ -170,21 +165,15 @@ func (d *definitions) syncBefore() error {
 func (d *definitions) takePending() (changes []Definition, upTo uint64) {
 	d.mu.Lock()
 	pending, upTo := d.pending, d.defined.Load()
-	d.pending = nil
+	d.pending = values{}
 	d.mu.Unlock()
-	for _, key := range slices.Sorted(maps.Keys(pending)) { // with others' changes going on
-		changes = append(changes, Definition{key, pending[key]})
-	}
-	return changes, upTo
+	return pending.list(), upTo // with others' changes going on
 }
 
 // restorePending undoes takePending, except for keys that have changed again since.
 func (d *definitions) restorePending(changes []Definition) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.pending == nil {
-		d.pending = map[string][]byte{}
-	}
 	for _, c := range changes {
 		if _, changed := d.pending[c.Key]; !changed {
 			d.pending[c.Key] = c.Value
@@ -245,13 +234,13 @@ func (d *definitions) rewriteLocked(changes []Definition) error {
 		found.latest.put(c)
 	}
 	id := newID()
-	whole := encodeDefinitions(id, found.latest.all())
+	whole := encodeDefinitions(id, found.latest.list())
 	size := int64(2*len(whole) + d.room)
 	f, err := d.fs.Create(definitionsTemp, size)
 	if err != nil {
 		return &notBegun{err}
 	}
-	if err := d.replaceLocked(f, whole); err != nil {
+	if err := install(d.fs, f, whole, definitionsTemp, definitionsName); err != nil {
 		f.Close()
 		return err
 	}
@@ -264,18 +253,18 @@ func (d *definitions) rewriteLocked(changes []Definition) error {
 	return nil
 }
 
-// replaceLocked writes the new file and renames it into place.
-func (d *definitions) replaceLocked(f file, whole []byte) error {
+// install writes the content of a new file, and gives it its name.
+func install(dir fileSystem, f file, whole []byte, temp, name string) error {
 	if _, err := f.WriteAt(whole, 0); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
 	if err := f.Sync(); err != nil {
 		return fmt.Errorf("sync: %w", err)
 	}
-	if err := d.fs.Rename(definitionsTemp, definitionsName); err != nil {
+	if err := dir.Rename(temp, name); err != nil {
 		return err
 	}
-	return d.fs.SyncDir()
+	return dir.SyncDir()
 }
 
 // repair prepares the file for appending: it erases a torn tail, and syncs what was found,

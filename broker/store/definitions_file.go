@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"maps"
+	"slices"
 )
 
 // definitionsVersion is the version of the file, the only one that is read: version 1 was never released.
@@ -71,40 +73,26 @@ func encodeBatch(id uint64, at, synced int64, changes []Definition) []byte {
 	return b[:align(n)]
 }
 
-// latest holds the last value of each key, in the order in which the keys were given.
-type latest struct {
-	list []Definition // the value is empty where a later one replaced it
-	at   map[string]int
+// values holds the last value of each key.
+type values map[string][]byte
+
+func (v values) put(c Definition) {
+	if v[c.Key] = c.Value; len(c.Value) == 0 {
+		delete(v, c.Key)
+	}
 }
 
-func (l *latest) put(c Definition) {
-	if i, known := l.at[c.Key]; known {
-		l.list[i].Value = nil
-	}
-	if len(c.Value) == 0 {
-		delete(l.at, c.Key)
-		return
-	}
-	if l.at == nil {
-		l.at = map[string]int{}
-	}
-	l.at[c.Key] = len(l.list)
-	l.list = append(l.list, c)
-}
-
-func (l *latest) all() []Definition {
-	all := make([]Definition, 0, len(l.at))
-	for _, c := range l.list {
-		if len(c.Value) > 0 {
-			all = append(all, c)
-		}
+// list returns them by key.
+func (v values) list() (all []Definition) {
+	for _, key := range slices.Sorted(maps.Keys(v)) {
+		all = append(all, Definition{key, v[key]})
 	}
 	return all
 }
 
 // foundDefinitions is the result of reading the file.
 type foundDefinitions struct {
-	latest
+	latest  values
 	version uint32 // 0: the file does not exist
 	id      uint64
 	size    int64 // of the file
@@ -117,7 +105,7 @@ type foundDefinitions struct {
 func scanDefinitions(dir fileSystem) (*foundDefinitions, error) {
 	b, err := readWhole(dir, definitionsName)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &foundDefinitions{}, nil
+		return &foundDefinitions{latest: values{}}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -125,7 +113,7 @@ func scanDefinitions(dir fileSystem) (*foundDefinitions, error) {
 	if len(b) < 16 || string(b[:8]) != definitionsMagic {
 		return nil, &corruptError{File: definitionsName, Reason: "its header is not valid"}
 	}
-	f := &foundDefinitions{version: binary.LittleEndian.Uint32(b[8:]), size: int64(len(b))}
+	f := &foundDefinitions{latest: values{}, version: binary.LittleEndian.Uint32(b[8:]), size: int64(len(b))}
 	switch {
 	case f.version == definitionsVersion:
 		return f, f.read(b)
@@ -205,16 +193,23 @@ func (f *foundDefinitions) checkTail(b []byte) error {
 	return nil
 }
 
+func openSized(dir fileSystem, name string) (f file, size int64, err error) {
+	if f, err = dir.Open(name); err != nil {
+		return nil, 0, fmt.Errorf("store: open %s: %w", name, err)
+	}
+	if size, err = f.Size(); err != nil {
+		f.Close()
+		return nil, 0, fmt.Errorf("store: size of %s: %w", name, err)
+	}
+	return f, size, nil
+}
+
 func readWhole(dir fileSystem, name string) ([]byte, error) {
-	f, err := dir.Open(name)
+	f, size, err := openSized(dir, name)
 	if err != nil {
-		return nil, fmt.Errorf("store: open %s: %w", name, err)
+		return nil, err
 	}
 	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return nil, fmt.Errorf("store: size of %s: %w", name, err)
-	}
 	b := make([]byte, size)
 	if _, err := f.ReadAt(b, 0); err != nil {
 		return nil, fmt.Errorf("store: read %s: %w", name, err)

@@ -35,6 +35,7 @@ func (m *maintainer) dropSegments() {
 		if s.emptied || m.existingOf(s.enters)+m.existingOf(s.alters)+m.existingOf(s.origins) == 0 || m.carry(s) {
 			j.mu.Lock()
 			s.dropped = true
+			j.existing.remove(uint32(s.number))
 			j.mu.Unlock()
 			needless = append(needless, s)
 		} else {
@@ -196,7 +197,7 @@ func (m *maintainer) carry(s *segment) bool {
 	}
 	var needed carried
 	s.eachFact(func(f *facts) { needed.collect(m, s, f) })
-	if needed.bytes() > s.used/2 {
+	if needed.size > s.used/2 {
 		s.examined = others
 		return false
 	}
@@ -204,7 +205,7 @@ func (m *maintainer) carry(s *segment) bool {
 	// nothing of it: otherwise every start on a full disk would use up one file.
 	j.mu.Lock()
 	left := j.spare.unclaimedLocked()
-	may := left >= 0 && j.hasRoomLocked(needed.bytes()) || left-int64(needed.bytes()) >= j.spare.floor(copying)
+	may := left >= 0 && j.hasRoomLocked(needed.size) || left-int64(needed.size) >= j.spare.floor(copying)
 	j.mu.Unlock()
 	if !may {
 		return false
@@ -214,14 +215,9 @@ func (m *maintainer) carry(s *segment) bool {
 		j.enqueuedLocked(some)
 		j.entered = entered
 	})
-	inSteps(j, needed.settles, func(j *journal, some []carriedRun) {
-		for _, c := range some {
-			j.putRunsLocked([]run{c.run}, c.asOf)
-		}
-	})
-	inSteps(j, needed.amends, func(j *journal, some []carriedAmend) {
-		for _, c := range some {
-			j.putAmendsLocked([]amendment{c.amendment}, c.asOf)
+	inSteps(j, needed.others, func(j *journal, some []func(*journal)) {
+		for _, putLocked := range some {
+			putLocked(j)
 		}
 	})
 	j.mu.Lock()
@@ -232,20 +228,8 @@ func (m *maintainer) carry(s *segment) bool {
 // carried holds the records of a segment that are still needed.
 type carried struct {
 	entries []Enqueue
-	size    int // of the entries
-	settles []carriedRun
-	amends  []carriedAmend
-}
-
-// carriedRun and carriedAmend hold as of their original position.
-type carriedRun struct {
-	run
-	asOf Pos
-}
-
-type carriedAmend struct {
-	amendment
-	asOf Pos
+	others  []func(*journal) // each appends a settlement or an amendment, which holds as of its original position
+	size    int
 }
 
 func (c *carried) collect(m *maintainer, s *segment, f *facts) {
@@ -255,24 +239,19 @@ func (c *carried) collect(m *maintainer, s *segment, f *facts) {
 			c.size += e.size()
 		}
 	})
-	f.eachRun(func(r run) {
-		if uint64(r.segment) != s.number && m.exists(r.segment) {
-			c.settles = append(c.settles, carriedRun{r, f.asOf})
+	other := func(segment uint32, size int, putLocked func(*journal)) {
+		if uint64(segment) != s.number && m.exists(segment) {
+			c.others = append(c.others, putLocked)
+			c.size += align(recordHeader + 8 + size)
 		}
+	}
+	asOf := f.asOf
+	f.eachRun(func(r run) {
+		other(r.segment, runBytes, func(j *journal) { j.putRunsLocked([]run{r}, asOf) })
 	})
 	f.eachAmend(func(a amendment) {
-		if uint64(a.segment) != s.number && m.exists(a.segment) {
-			c.amends = append(c.amends, carriedAmend{a, f.asOf})
-		}
+		other(a.segment, a.size(), func(j *journal) { j.putAmendsLocked([]amendment{a}, asOf) })
 	})
-}
-
-func (c *carried) bytes() int {
-	n := c.size + len(c.settles)*align(recordHeader+8+runBytes)
-	for i := range c.amends {
-		n += align(recordHeader + 8 + c.amends[i].size())
-	}
-	return n
 }
 
 // recordDroppedLocked records that the segments are no longer needed.

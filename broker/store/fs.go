@@ -35,8 +35,7 @@ type file interface {
 	Sync() error
 	// Map returns the whole file as read-only memory.
 	Map() ([]byte, error)
-	// MapOver replaces the pages of mem by those of the file from offset on, a multiple of
-	// the page size. The file's pages hold the same bytes, and mem may be read during the call.
-	// Writing to mem afterwards changes the file.
-	MapOver(mem []byte, offset int64, writable bool) error
+	// MapOver replaces the pages of mem by those of the file. The file's pages hold the same
+	// bytes, and mem may be read during the call. Writing to mem afterwards changes the file.
+	MapOver(mem []byte, writable bool) error
 }

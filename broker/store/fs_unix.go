@@ -145,13 +145,13 @@ func (f *diskFile) Map() ([]byte, error) {
 	return unsafe.Slice((*byte)(at), size), nil
 }
 
-func (f *diskFile) MapOver(mem []byte, offset int64, writable bool) error {
+func (f *diskFile) MapOver(mem []byte, writable bool) error {
 	prot := unix.PROT_READ
 	if writable {
 		prot |= unix.PROT_WRITE
 	}
 	at := unsafe.Pointer(unsafe.SliceData(mem))
-	if _, err := unix.MmapPtr(int(f.Fd()), offset, at, uintptr(len(mem)), prot, unix.MAP_SHARED|unix.MAP_FIXED); err != nil {
+	if _, err := unix.MmapPtr(int(f.Fd()), 0, at, uintptr(len(mem)), prot, unix.MAP_SHARED|unix.MAP_FIXED); err != nil {
 		return fmt.Errorf("map %s: %w", f.Name(), err)
 	}
 	return nil

@@ -24,14 +24,15 @@ type journal struct {
 
 	// Everything below is guarded by mu.
 
-	marked       bool       // the active segment has the mark of the next write
-	from         int        // first byte of the active segment that is not handed over
-	tails        []part     // of sealed segments, not handed over
-	fresh        int        // bytes not handed over to the committer
-	unsaved      int        // bytes not written to a file
-	fact         Pos        // end of the last record that Commit must wait for
-	deadSegments []*segment // sealed, without references, not dropped
-	runs         []run      // scratch space
+	marked       bool        // the active segment has the mark of the next write
+	from         int         // first byte of the active segment that is not handed over
+	tails        []part      // of sealed segments, not handed over
+	fresh        int         // bytes not handed over to the committer
+	unsaved      int         // bytes not written to a file
+	fact         Pos         // end of the last record that Commit must wait for
+	deadSegments []*segment  // sealed, without references, not dropped
+	existing     numberSpans // the segments that have not been dropped
+	runs         []run       // scratch space
 	amends       []amendment
 	commit       commitState
 	copies       *sync.WaitGroup // of records not handed over that are being written; nil: none
@@ -155,10 +156,7 @@ func (j *journal) hasRoomLocked(n int) bool { return j.fitsLocked(markBytes + n 
 // segmentSizeLocked returns the size of a segment that is started for a record of n bytes.
 func (j *journal) segmentSizeLocked(n int) int {
 	rest := fileHeader + markBytes + recordHeader + markBytes + n + endReserve
-	if rest+8*j.segments <= j.memory.size { // to count the runs takes a step for each number since the oldest; there are no more runs than segments
-		return j.memory.size
-	}
-	return max(j.memory.size, pageAlign(rest+8*len(j.existingLocked(nil))))
+	return max(j.memory.size, pageAlign(rest+8*len(j.existing)))
 }
 
 // markLocked starts the bytes of the next write, unless that has been done. The committer
@@ -199,7 +197,7 @@ func (j *journal) rollLocked(mem []byte) {
 	putFileHeader(mem, j.id, s.number)
 	j.spare.owed += int64(len(mem))
 	j.markLocked()
-	runs := j.existingLocked(s)
+	runs := j.existing
 	n := align(recordHeader + 8*len(runs))
 	_, at := j.takeLocked(n, 0)
 	putHeader(mem[at:], kindSegments, 8*len(runs))
@@ -208,27 +206,13 @@ func (j *journal) rollLocked(mem []byte) {
 		binary.LittleEndian.PutUint32(mem[at+recordHeader+8*i+4:], r.Count)
 	}
 	j.countLocked(fileHeader + n)
+	j.existing.Add(s.number)
 }
 
 // firstRecordLocked is the offset of the first record behind the list of segments, if a segment were
 // started now.
 func (j *journal) firstRecordLocked() int {
-	return fileHeader + markBytes + align(recordHeader+8*len(j.existingLocked(nil)))
-}
-
-// existingLocked returns the segments that have not been dropped, except for one, as runs of consecutive numbers.
-func (j *journal) existingLocked(except *segment) (runs []numberSpan) {
-	j.table.each(func(s *segment) bool {
-		switch n := len(runs); {
-		case s == except || s.dropped:
-		case n > 0 && runs[n-1].First+runs[n-1].Count == uint32(s.number):
-			runs[n-1].Count++
-		default:
-			runs = append(runs, numberSpan{uint32(s.number), 1})
-		}
-		return true
-	})
-	return runs
+	return fileHeader + markBytes + align(recordHeader+8*len(j.existing))
 }
 
 // put appends a message. origin is the position that it is a copy of, or 0.

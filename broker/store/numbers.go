@@ -25,3 +25,28 @@ func (s numberSet) Has(number uint64) bool {
 
 // numberSpan is a run of consecutive segment numbers.
 type numberSpan struct{ First, Count uint32 }
+
+// numberSpans are the runs of an ascending set of numbers.
+type numberSpans []numberSpan
+
+// Add adds a number above all others.
+func (s *numberSpans) Add(number uint64) {
+	if last := len(*s) - 1; last >= 0 && uint64((*s)[last].First+(*s)[last].Count) == number {
+		(*s)[last].Count++
+	} else {
+		*s = append(*s, numberSpan{uint32(number), 1})
+	}
+}
+
+// remove removes a number, which must be in the set.
+func (s *numberSpans) remove(n uint32) {
+	i := slices.IndexFunc(*s, func(r numberSpan) bool { return n-r.First < r.Count })
+	r, rest := (*s)[i], (*s)[i+1:]
+	kept := append(numberSpans{}, (*s)[:i]...)
+	for _, part := range []numberSpan{{r.First, n - r.First}, {n + 1, r.First + r.Count - n - 1}} {
+		if part.Count > 0 {
+			kept = append(kept, part)
+		}
+	}
+	*s = append(kept, rest...)
+}

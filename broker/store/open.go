@@ -128,7 +128,7 @@ func (s *Store) recover(t tuning, o *Options) (*Recovery, error) {
 	r := newRecovery(s.fs, o.logger(), o.Progress)
 	queues, err := r.read()
 	r.result.Queues = queues
-	s.definitions = &definitions{fs: s.fs, room: t.room, wake: func() {}}
+	s.definitions = &definitions{fs: s.fs, room: t.room, wake: func() {}, pending: values{}}
 	if err == nil {
 		err = r.repair(t.segmentBytes)
 	}
@@ -208,6 +208,7 @@ func newJournal(fs fileSystem, t tuning, memory *mappings, r *recovery) *journal
 
 // restore adds a segment that was read from disk.
 func (j *journal) restore(s *scanned) {
+	j.existing.Add(s.number)
 	j.addLocked(&segment{
 		number: s.number, mem: s.mem, used: s.end, paged: true, given: int64(s.messages),
 		journaled: journaled{complete: true, enters: s.enters, alters: s.alters, origins: s.origins},

@@ -52,7 +52,7 @@ func (m *maintainer) pageOut() {
 		if !ready {
 			return
 		}
-		if err := s.file.MapOver(s.mem, 0, false); err != nil {
+		if err := s.file.MapOver(s.mem, false); err != nil {
 			j.log.Warn("segment stays in memory", zap.Uint64("segment", s.number), zap.Error(err))
 			return
 		}
@@ -100,7 +100,7 @@ func spillTo(fs fileSystem, s *segment) error {
 	defer f.Close()
 	if err = fs.Remove(spillTemp); err == nil {
 		if _, err = f.WriteAt(s.mem[:s.used], 0); err == nil {
-			err = f.MapOver(s.mem, 0, true)
+			err = f.MapOver(s.mem, true)
 		}
 	}
 	if err != nil {

@@ -17,14 +17,12 @@ import (
 
 // Recovery describes what Open found in a directory.
 type Recovery struct {
-	Queues   []RecoveredQueue // ascending by Queue
-	Segments int
-	Bytes    int64 // read
-	Clean    bool  // the last run stopped cleanly
-	New      bool  // the directory contained no store
+	Queues []RecoveredQueue // ascending by Queue
+	Bytes  int64            // read
+	Clean  bool             // the last run stopped cleanly
+	New    bool             // the directory contained no store
 
-	// Definitions has the latest value of each key that Define was given, in the order of
-	// the calls.
+	// Definitions has the latest value of each key that Define was given, by key.
 	Definitions []Definition
 
 	// The torn tail that was cut off, if there was one: the end of what was being written
@@ -91,7 +89,6 @@ func (r *recovery) read() ([]RecoveredQueue, error) {
 	if err := r.scan(); err != nil {
 		return nil, err
 	}
-	r.result.Segments = len(r.files)
 	if err := r.readDefinitions(); err != nil {
 		return nil, err
 	}
@@ -101,7 +98,7 @@ func (r *recovery) read() ([]RecoveredQueue, error) {
 		if s == nil || s.ended && s.records == 0 {
 			return false
 		}
-		if !s.hasMessage(p.offset()) {
+		if stray == nil && !s.hasMessage(p.offset()) {
 			stray = &corruptError{File: s.name, Offset: int64(p.offset()), Reason: "an entry says there is a message"}
 		}
 		return true
@@ -116,7 +113,7 @@ func (r *recovery) readDefinitions() (err error) {
 	if r.definitions, err = scanDefinitions(r.fs); err != nil {
 		return err
 	}
-	r.result.Definitions = r.definitions.all()
+	r.result.Definitions = r.definitions.latest.list()
 	r.reportCut(definitionsName, int(r.definitions.end), r.definitions.torn)
 	return nil
 }
@@ -163,15 +160,11 @@ func (r *recovery) find() error {
 }
 
 func (r *recovery) open(name string, number uint64) error {
-	f, err := r.fs.Open(name)
+	f, size, err := openSized(r.fs, name)
 	if err != nil {
-		return fmt.Errorf("store: open %s: %w", name, err)
+		return err
 	}
 	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return fmt.Errorf("store: size of %s: %w", name, err)
-	}
 	start := make([]byte, min(size, fileHeader))
 	if _, err := f.ReadAt(start, 0); err != nil {
 		return fmt.Errorf("store: read %s: %w", name, err)

@@ -259,17 +259,11 @@ func makeSpare(fs fileSystem, number uint64, size int64) error {
 	if err != nil {
 		return err
 	}
-	return nameFile(fs, f, spareTemp, fileName(number))
-}
-
-// nameFile closes a new file and gives it its name, or removes it.
-func nameFile(fs fileSystem, f file, temp, name string) error {
-	err := f.Close()
-	if err == nil {
-		err = fs.Rename(temp, name)
+	if err = f.Close(); err == nil {
+		err = fs.Rename(spareTemp, fileName(number))
 	}
 	if err != nil {
-		_ = fs.Remove(temp) // the next start tries again
+		_ = fs.Remove(spareTemp) // the next start tries again
 	}
 	return err
 }

@@ -364,11 +364,11 @@ func (f *failingFile) WriteAt(b []byte, at int64) (int, error) {
 	return f.file.WriteAt(b, at)
 }
 
-func (f *failingFile) MapOver(mem []byte, offset int64, writable bool) error {
+func (f *failingFile) MapOver(mem []byte, writable bool) error {
 	if err := f.disk.fail("map"); err != nil {
 		return err
 	}
-	return f.file.MapOver(mem, offset, writable)
+	return f.file.MapOver(mem, writable)
 }
 
 // Large messages are written beside each other, and beside whoever commits: what is on disk is whole.

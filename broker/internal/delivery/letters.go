@@ -158,14 +158,18 @@ func (l *Letters) EachLocked(from uint64, fn func(number uint64, x *Letter) bool
 	}
 }
 
-// RelocateLocked notes that the store keeps the message of a waiting letter at another
+// RelocateLocked notes that the store keeps the message of a letter, in line or retained, at another
 // position. A letter that a turn is moving, or has begun to move, stays where it is.
 func (l *Letters) RelocateLocked(seq queue.Seq, old, moved uint64) (store.Terms, bool) {
 	fixed := int(l.moving)
 	if l.begun {
 		fixed = max(fixed, 1)
 	}
-	return l.line.relocate(fixed, seq, old, moved)
+	terms, ok := l.line.relocate(fixed, seq, old, moved)
+	if !ok && l.Retained.kept != nil {
+		return l.Retained.kept.line.relocate(0, seq, old, moved)
+	}
+	return terms, ok
 }
 
 // letterLine holds letters in order. Each has a number; they are added with ascending

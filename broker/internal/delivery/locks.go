@@ -156,44 +156,43 @@ func ParseLockToken(text string) (t lockToken, ok bool) {
 // as long as it did before. False: the lock has expired, the message was settled, or the token
 // belongs to another queue.
 func (l *Locks) Renew(token string) (lockedUntil int64, ok bool) {
-	q := l.q
+	ok = l.with(token, "renew lock", func(s *Transition, seq queue.Seq, k lock) bool {
+		l.q.lastUsedAt = s.Now
+		k.until = max(k.until, l.untilLocked(s)) // a policy may have shortened or removed the duration
+		l.insertLocked(seq, k)
+		lockedUntil = s.Env.Clock.UnixMillisDown(k.until)
+		return true
+	})
+	return lockedUntil, ok
+}
+
+// with calls fn with the lock that a token names, under the queue's lock, and returns what it returns; false: there is no such lock.
+func (l *Locks) with(token, operation string, fn func(*Transition, queue.Seq, lock) bool) bool {
 	t, ok := ParseLockToken(token)
-	if !ok || t.Queue != q.ID {
-		return 0, false
+	if !ok || t.Queue != l.q.ID {
+		return false
 	}
-	s := q.env.Begin()
+	s := l.q.env.Begin()
 	defer s.Done()
-	q.lock(s)
-	defer q.unlock(s, "renew lock")
-	k, ok := l.table.find(t.seq)
-	if !ok || k.token != t.token || k.until <= s.Now {
-		return 0, false
-	}
-	q.lastUsedAt = s.Now
-	k.until = max(k.until, l.untilLocked(s)) // a policy may have shortened or removed the duration
-	l.insertLocked(t.seq, k)
-	return s.Env.Clock.UnixMillisDown(k.until), true
+	return l.q.locked(s, operation, func() bool {
+		k, ok := l.table.find(t.seq)
+		return ok && k.token == t.token && k.until > s.Now && fn(s, t.seq, k)
+	})
 }
 
 // Take takes the delivery whose x-lock-token is given away from its holder: nothing but Queue.SettleFor ends
 // it from then on (Service Bus: settlement through $management). c is to be passed on to that. False: the
 // lock has expired, the message was settled, or the token belongs to another queue.
 func (l *Locks) Take(token string) (seq queue.Seq, c *Consumer, ok bool) {
-	q := l.q
-	t, ok := ParseLockToken(token)
-	if !ok || t.Queue != q.ID {
-		return 0, nil, false
-	}
-	s := q.env.Begin()
-	defer s.Done()
-	q.lock(s)
-	defer q.unlock(s, "settle")
-	k, ok := l.table.find(t.seq)
-	if !ok || k.token != t.token || k.until <= s.Now || k.holder != nil && !k.holder.Lapsed(q.ID, t.seq) {
-		return 0, nil, false
-	}
-	l.table.release(t.seq)
-	return t.seq, k.c, true
+	ok = l.with(token, "settle", func(_ *Transition, of queue.Seq, k lock) bool {
+		if k.holder != nil && !k.holder.Lapsed(l.q.ID, of) {
+			return false
+		}
+		l.table.release(of)
+		seq, c = of, k.c
+		return true
+	})
+	return seq, c, ok
 }
 
 // Keep leaves deliveries to their locks: their receiver has gone, and they come back when their

@@ -50,10 +50,7 @@ func (q *Queue) Relocate(seq queue.Seq, old, moved store.Pos) (store.Terms, bool
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.core.Relocate(seq, uint64(old), uint64(moved)) {
-		if terms, ok := q.Letters.RelocateLocked(seq, uint64(old), uint64(moved)); ok {
-			return terms, true
-		}
-		return q.Retained.RelocateLocked(seq, uint64(old), uint64(moved))
+		return q.Letters.RelocateLocked(seq, uint64(old), uint64(moved))
 	}
 	_, terms, _ := termsOf(q.core, seq)
 	return terms, true

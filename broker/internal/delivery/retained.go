@@ -177,14 +177,6 @@ func (r *Retained) sizeLocked() (n int, bytes int64) {
 	return r.kept.line.n, r.kept.bytes
 }
 
-// RelocateLocked notes that the store keeps one of the messages at another position.
-func (r *Retained) RelocateLocked(seq queue.Seq, old, moved uint64) (store.Terms, bool) {
-	if r.kept == nil {
-		return store.Terms{}, false
-	}
-	return r.kept.line.relocate(0, seq, old, moved)
-}
-
 // appendDeliveredLocked appends those that a consumer has seen: in the next run they are back in
 // the queue.
 func (r *Retained) appendDeliveredLocked(id uint64, runs []store.Delivered) []store.Delivered {

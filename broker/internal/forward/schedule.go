@@ -274,10 +274,7 @@ func (d *Schedule) Relocate(seq queue.Seq, old, moved store.Pos) (store.Terms, b
 		m, deliveries, _ := d.core.Find(seq)
 		return store.Terms{ExpiresAt: m.ExpiresAt, Deliveries: deliveries, Flags: uint8(m.Flags)}, true
 	}
-	if terms, ok := d.Letters.RelocateLocked(seq, uint64(old), uint64(moved)); ok {
-		return terms, true
-	}
-	return d.Retained.RelocateLocked(seq, uint64(old), uint64(moved))
+	return d.Letters.RelocateLocked(seq, uint64(old), uint64(moved))
 }
 
 // shrinkLaterLocked adds a schedule that has become empty to the shrinker.

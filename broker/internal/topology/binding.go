@@ -18,7 +18,7 @@ type Binding struct {
 // 404 for a missing end, 403 on the default exchange, 405 on another connection's
 // exclusive queue, 406 for arguments the exchange's type does not take.
 func (vh *VHost) Bind(owner Owner, b Binding) error {
-	return vh.guard.claimed(b.key(vh.guard.name), func() error {
+	return vh.guard.claimed(b.definition(vh.guard.name, false).Key(), func() error {
 		x, d, err := vh.bothEndsLocked(owner, b)
 		if err != nil {
 			return err
@@ -30,7 +30,7 @@ func (vh *VHost) Bind(owner Owner, b Binding) error {
 			x.reboundLocked(d)
 			return nil
 		}
-		err = x.checkBindingsLocked()
+		err = vh.registry.bound(x.router.Len(), vh.registry.ceilings.Bindings, "bind to %s: binding limit", exchangeLabel(vh.guard.name, x.name))
 		if err == nil {
 			err = vh.memory.takeLocked(bindingFootprint(b.RoutingKey, b.Args), "a binding of "+exchangeLabel(vh.guard.name, x.name), false)
 		}

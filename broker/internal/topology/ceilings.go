@@ -2,6 +2,7 @@ package topology
 
 import (
 	"cmp"
+	"fmt"
 
 	"curfew/broker/access"
 	"curfew/broker/amqp"
@@ -30,27 +31,16 @@ func (t *Queues) checkQueueLimitLocked(name string) error {
 	if own, ok := t.vh.limits.Of(access.MaxQueues); ok {
 		most = min(most, own)
 	}
-	if len(t.queues)+t.coming < most || t.vh.registry.restoring() || name == policy.UndeliverableQueue { // or a dead letter would be lost
+	if name == policy.UndeliverableQueue { // or a dead letter would be lost
 		return nil
 	}
-	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot declare queue '%s': queue limit in vhost '%s' (%d) is reached", name, t.vh.guard.name, most)
+	return t.vh.registry.bound(len(t.queues)+t.coming+1, most, "declare queue '%s': queue limit in vhost '%s'", name, t.vh.guard.name)
 }
 
-// checkExchangeLimitLocked refuses one more exchange than the virtual host may have.
-func (t *Exchanges) checkExchangeLimitLocked(name string) error {
-	most := t.vh.registry.ceilings.Exchanges
-	if len(t.exchanges)-len(predeclared) < most || t.vh.registry.restoring() {
+// bound refuses, with 406, what makes more of something than there may be.
+func (r *Registry) bound(n, most int, format string, args ...any) error {
+	if n <= most || r.restoring() {
 		return nil
 	}
-	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot declare exchange '%s': exchange limit in vhost '%s' (%d) is reached", name, t.vh.guard.name, most)
-}
-
-// checkBindingsLocked refuses if x has more bindings than it may, including the one just made.
-func (x *Exchange) checkBindingsLocked() error {
-	vh := x.vh
-	most := vh.registry.ceilings.Bindings
-	if x.router.Len() <= most || vh.registry.restoring() {
-		return nil
-	}
-	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot bind to %s: binding limit (%d) is reached", exchangeLabel(vh.guard.name, x.name), most)
+	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot %s (%d) is reached", fmt.Sprintf(format, args...), most)
 }

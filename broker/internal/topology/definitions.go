@@ -6,12 +6,11 @@ import (
 	"curfew/broker/policy"
 )
 
-// key is the key of the binding's definition.
-func (b *Binding) key(vhost string) string {
-	d := catalog.Binding{
-		VHost: vhost, Source: b.Source, Destination: b.Destination, ToExchange: b.ToExchange, RoutingKey: b.RoutingKey, Args: catalog.SaveArgs(b.Args),
+// definition is that of the binding in a virtual host.
+func (b *Binding) definition(vhost string, transient bool) *catalog.Binding {
+	return &catalog.Binding{
+		VHost: vhost, Source: b.Source, Destination: b.Destination, ToExchange: b.ToExchange, RoutingKey: b.RoutingKey, Args: catalog.SaveArgs(b.Args), Transient: transient,
 	}
-	return d.Key()
 }
 
 func (vh *VHost) definitionLocked() *catalog.VHost {
@@ -69,10 +68,8 @@ func (q *Queue) definition() *catalog.Queue {
 }
 
 func (x *Exchange) bindingDefinition(b exchange.Binding[destination]) *catalog.Binding {
-	return &catalog.Binding{
-		VHost: x.vh.guard.name, Source: x.name, Destination: b.Destination.name(), ToExchange: b.Destination.exchange != nil,
-		RoutingKey: b.Key, Args: catalog.SaveArgs(b.Args), Transient: !x.declared.Durable || !b.Destination.durable(),
-	}
+	as := x.boundAs(b)
+	return as.definition(x.vh.guard.name, !x.declared.Durable || !b.Destination.durable())
 }
 
 func (t *Policies) policyDefinition(k policy.Kind, p policy.Policy) *catalog.Policy {

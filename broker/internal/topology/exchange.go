@@ -38,11 +38,12 @@ type ExchangeStats struct{ In, Out, None atomic.Uint64 }
 type Exchanges struct {
 	vh              *VHost
 	exchanges       map[string]*Exchange
-	defaultExchange ExchangeStats // not guarded
+	defaultExchange *Exchange // "", for what is known about it; it is not in exchanges
 }
 
 func (t *Exchanges) init(vh *VHost) {
 	t.vh, t.exchanges = vh, map[string]*Exchange{}
+	t.defaultExchange = t.newExchange("", exchange.Direct, ExchangeDeclare{Durable: true})
 	for name, kind := range predeclared {
 		t.exchanges[name] = t.newExchange(name, kind, ExchangeDeclare{Durable: true})
 	}
@@ -131,7 +132,8 @@ func (t *Exchanges) addExchange(made *Exchange) error {
 		if strings.HasPrefix(name, "amq.") {
 			return amqp.NewException(amqp.AccessRefused, 0, 0, "exchange name '%s' contains reserved prefix 'amq.*'", name)
 		}
-		if err := t.checkExchangeLimitLocked(name); err != nil {
+		most := t.vh.registry.ceilings.Exchanges
+		if err := t.vh.registry.bound(len(t.exchanges)-len(predeclared)+1, most, "declare exchange '%s': exchange limit in vhost '%s'", name, t.vh.guard.name); err != nil {
 			return err
 		}
 		if err := t.vh.memory.takeLocked(made.footprint(), exchangeLabel(t.vh.guard.name, name), false); err != nil {

@@ -66,11 +66,11 @@ type ExchangeInfo struct {
 func (t *Exchanges) List() []ExchangeInfo {
 	t.vh.guard.mu.RLock()
 	all := make([]ExchangeInfo, 0, len(t.exchanges)+1)
-	all = append(all, t.defaultExchangeInfo())
+	all = append(all, t.defaultExchange.infoLocked())
 	p := exchange.Pace{Pause: t.vh.guard.pause}
 	for _, x := range t.exchanges {
 		p.Step(1)
-		all = append(all, x.infoLocked(t.vh.guard.name))
+		all = append(all, x.infoLocked())
 	}
 	t.vh.guard.mu.RUnlock()
 	slices.SortFunc(all, func(x, y ExchangeInfo) int { return cmp.Compare(x.Name, y.Name) })
@@ -79,28 +79,21 @@ func (t *Exchanges) List() []ExchangeInfo {
 
 // Get returns the exchange of that name, or a 404 exception.
 func (t *Exchanges) Get(name string) (ExchangeInfo, error) {
-	if name == "" {
-		return t.defaultExchangeInfo(), nil
-	}
 	t.vh.guard.mu.RLock()
 	defer t.vh.guard.mu.RUnlock()
+	if name == "" {
+		return t.defaultExchange.infoLocked(), nil
+	}
 	x, ok := t.exchanges[name]
 	if !ok {
 		return ExchangeInfo{}, noExchange(t.vh.guard.name, name)
 	}
-	return x.infoLocked(t.vh.guard.name), nil
+	return x.infoLocked(), nil
 }
 
-func (t *Exchanges) defaultExchangeInfo() ExchangeInfo {
+func (x *Exchange) infoLocked() ExchangeInfo {
 	return ExchangeInfo{
-		ExchangeDeclare: ExchangeDeclare{Kind: string(exchange.Direct), Durable: true}, VHost: t.vh.guard.name,
-		PublishedIn: t.defaultExchange.In.Load(), PublishedOut: t.defaultExchange.Out.Load(), Unrouted: t.defaultExchange.None.Load(),
-	}
-}
-
-func (x *Exchange) infoLocked(vhost string) ExchangeInfo {
-	return ExchangeInfo{
-		ExchangeDeclare: x.declared, VHost: vhost, Name: x.name, Bindings: x.router.Len(),
+		ExchangeDeclare: x.declared, VHost: x.vh.guard.name, Name: x.name, Bindings: x.router.Len(),
 		PublishedIn: x.stats.In.Load(), PublishedOut: x.stats.Out.Load(), Unrouted: x.stats.None.Load(),
 	}
 }

@@ -379,7 +379,7 @@ func (rs *Routes) toQueue(key []byte) []Target {
 	rs.vh.guard.mu.RLock()
 	q, ok := rs.vh.Queues.queues[string(key)]
 	rs.vh.guard.mu.RUnlock()
-	rs.named, rs.Stats = rs.named[:0], &rs.vh.Exchanges.defaultExchange
+	rs.named, rs.Stats = rs.named[:0], &rs.vh.Exchanges.defaultExchange.stats
 	if ok {
 		rs.named = append(rs.named, Target{Queue: q, CeilingMillis: -1})
 	}
@@ -435,7 +435,7 @@ func (rs *Routes) search(name, key []byte, by Sender, headers Headers, keys bool
 		case ok && x.declared.Internal && by < ByBroker:
 			return nil, amqp.NewException(amqp.AccessRefused, 60, 40, "cannot publish to internal %s", exchangeLabel(rs.vh.guard.name, string(name)))
 		}
-		if rs.Stats = &rs.vh.Exchanges.defaultExchange; ok {
+		if rs.Stats = &rs.vh.Exchanges.defaultExchange.stats; ok {
 			rs.Stats = &x.stats
 		}
 		if ok && rs.Cheap && x.costly.Load() {

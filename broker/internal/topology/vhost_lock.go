@@ -30,8 +30,8 @@ type guard struct {
 	env       *delivery.Env
 	deleted   bool
 	changes   []store.Definition // made since mu was locked: they are written in one call
-	claims    map[string]bool // keys of definitions that are being changed
-	unclaimed sync.Cond       // on mu: a claim has ended
+	claims    map[string]bool    // keys of definitions that are being changed
+	unclaimed sync.Cond          // on mu: a claim has ended
 }
 
 func (g *guard) init(name string, r *Registry) {
