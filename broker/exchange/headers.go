@@ -151,7 +151,7 @@ func (r *headers[D]) Route(_ []byte, fields func() amqp.Table, out []D, p *Pace)
 	p.Step(len(h) / 8)
 	for {
 		left := p.left()
-		s := search[D]{h: h, found: &found, left: left}
+		s := search[D]{h: h, found: &found, progress: progress{left: left}}
 		switch n := r.marks.next; {
 		case n == 0:
 			r.search(&s)
@@ -165,7 +165,7 @@ func (r *headers[D]) Route(_ []byte, fields func() amqp.Table, out []D, p *Pace)
 			break
 		}
 		if found = found[:0]; left == p.most() {
-			r.search(&search[D]{h: h, found: &found, left: p.left(), paced: paced{p, map[any]struct{}{}}})
+			r.search(&search[D]{h: h, found: &found, progress: progress{left: p.left(), pace: p, seen: map[any]struct{}{}}})
 			break
 		}
 	}
@@ -180,9 +180,7 @@ func (r *headers[D]) Route(_ []byte, fields func() amqp.Table, out []D, p *Pace)
 type search[D comparable] struct {
 	h     amqp.Table
 	found *[]*headersTarget[D]
-	left  int
-	met   []uint64
-	paced
+	progress
 }
 
 // searchMarked is search with a bitmap on the stack.
@@ -213,33 +211,10 @@ func (s *search[D]) compare(rules []*rule[D]) {
 		if !s.step(u.steps) {
 			return
 		}
-		if !s.reached(u.to) && u.matches(s.h) {
-			s.reach(u.to)
+		if !s.reached(u.to.mark, u.to) && u.matches(s.h) {
+			s.reach(u.to.mark, u.to)
+			*s.found = append(*s.found, u.to)
 		}
-	}
-}
-
-// step counts n steps, and reports whether the search goes on.
-func (s *search[D]) step(n int) bool {
-	s.left -= n
-	return s.left > 0 || s.pause(&s.left)
-}
-
-func (s *search[D]) reached(t *headersTarget[D]) bool {
-	if s.pace != nil {
-		_, known := s.seen[t]
-		return known
-	}
-	return t.mark != noMark && s.met[t.mark/64]&(1<<(t.mark%64)) != 0
-}
-
-func (s *search[D]) reach(t *headersTarget[D]) {
-	*s.found = append(*s.found, t)
-	switch {
-	case s.pace != nil:
-		s.seen[t] = struct{}{}
-	case t.mark != noMark:
-		s.met[t.mark/64] |= 1 << (t.mark % 64)
 	}
 }
 

@@ -66,7 +66,7 @@ func (r *topic[D]) Route(key []byte, _ func() amqp.Table, out []D, p *Pace) []D 
 	from, begin := len(out), start(len(key))
 	for {
 		left := p.left()
-		w := walk[D]{key: key, out: &out, left: left}
+		w := walk[D]{key: key, out: &out, progress: progress{left: left}}
 		switch n := r.marks.next; {
 		case n == 0:
 			w.visit(&r.root, begin)
@@ -83,7 +83,7 @@ func (r *topic[D]) Route(key []byte, _ func() amqp.Table, out []D, p *Pace) []D 
 			break
 		}
 	}
-	w := walk[D]{key: key, out: &out, left: p.left(), paced: paced{p, map[any]struct{}{}}}
+	w := walk[D]{key: key, out: &out, progress: progress{left: p.left(), pace: p, seen: map[any]struct{}{}}}
 	w.visit(&r.root, begin)
 	return out
 }

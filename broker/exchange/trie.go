@@ -101,42 +101,51 @@ func cut(pattern string, at int) (word string, next int) {
 // walk is one Route through the trie. It points to out and does not contain it: otherwise
 // the compiler would take met for part of the result and put it on the heap.
 type walk[D comparable] struct {
-	key  []byte
-	out  *[]D
-	left int      // steps; after them the walk pauses or, without paced, ends
-	met  []uint64 // bit per mark
-	paced
+	key []byte
+	out *[]D
+	progress
 }
 
-// paced is what a walk has that may pause. What it has reached is then in seen, since marks may be
-// given to others during a pause. The zero value is for a walk that does not pause.
-type paced struct {
-	pace *Pace
+// progress is how far a walk through an index has come. If it may pause, what it has reached is in seen,
+// since marks may be given to others during a pause.
+type progress struct {
+	left int      // steps; after them the walk pauses or, without a pace, ends
+	met  []uint64 // bit per mark
+	pace *Pace    // nil: it does not pause
 	seen map[any]struct{}
 }
 
-// step counts a step, and reports whether the walk goes on.
-func (w *walk[D]) step() bool {
-	w.left--
-	return w.left > 0 || w.pause(&w.left)
-}
-
-// pause pauses, and sets how many steps there may be before the next one. It returns false if there are no pauses.
-func (p *paced) pause(left *int) bool {
+// step counts steps, and reports whether the walk goes on.
+func (p *progress) step(n int) bool {
+	if p.left -= n; p.left > 0 {
+		return true
+	}
 	if p.pace == nil {
-		*left = 0
+		p.left = 0
 		return false
 	}
-	p.pace.Step(p.pace.left() - *left)
-	*left = p.pace.left()
+	p.pace.Step(p.pace.left() - p.left)
+	p.left = p.pace.left()
 	return true
 }
 
-// first reports whether a paced walk has reached v for the first time.
-func (p *paced) first(v any) bool {
-	_, known := p.seen[v]
-	p.seen[v] = struct{}{}
-	return !known
+// reached reports whether what has this mark has been reached.
+func (p *progress) reached(mark int, what any) (known bool) {
+	if p.pace != nil {
+		_, known = p.seen[what]
+		return known
+	}
+	return mark != noMark && p.met[mark/64]&(1<<(mark%64)) != 0
+}
+
+// reach notes that it has.
+func (p *progress) reach(mark int, what any) {
+	switch {
+	case p.pace != nil:
+		p.seen[what] = struct{}{}
+	case mark != noMark:
+		p.met[mark/64] |= 1 << (mark % 64)
+	}
 }
 
 // visit continues at n, whose pattern has consumed the key up to position at.
@@ -145,7 +154,7 @@ func (p *paced) first(v any) bool {
 // distance from the root. A node below a '#' is visited once per word at which its part of
 // the pattern can begin.
 func (w *walk[D]) visit(n *node[D], at int) {
-	if !w.step() {
+	if !w.step(1) {
 		return
 	}
 	if n.hash != nil {
@@ -162,8 +171,11 @@ func (w *walk[D]) visit(n *node[D], at int) {
 // later word. A '#' below another may be reached from several words. The first visit is the
 // one at the earliest word; it covers everything that later ones could find.
 func (w *walk[D]) visitHash(h *node[D], at int) {
-	if h.mark != noMark && !w.first(h.mark, h) {
-		return
+	if h.mark != noMark {
+		if w.reached(h.mark, h) {
+			return
+		}
+		w.reach(h.mark, h)
 	}
 	w.emit(&h.targets)
 	if h.leaf() {
@@ -172,7 +184,7 @@ func (w *walk[D]) visitHash(h *node[D], at int) {
 	if h.hash != nil {
 		w.visitHash(h.hash, at)
 	}
-	for at <= len(w.key) && w.step() {
+	for at <= len(w.key) && w.step(1) {
 		at = w.follow(h, at)
 	}
 }
@@ -203,24 +215,12 @@ func (w *walk[D]) emit(targets *set[*target[D]]) {
 		}
 	}
 	for i, t := range list {
-		if t.mark == noMark && w.pace == nil || w.first(t.mark, t) {
+		if !w.reached(t.mark, t) {
+			w.reach(t.mark, t)
 			*w.out = append(*w.out, t.d)
 		}
-		if i%perStep == perStep-1 && !w.step() {
+		if i%perStep == perStep-1 && !w.step(1) {
 			return
 		}
 	}
-}
-
-// first reports whether what has this mark is reached for the first time.
-func (w *walk[D]) first(mark int, what any) bool {
-	if w.pace != nil {
-		return w.paced.first(what)
-	}
-	word, bit := mark/64, uint64(1)<<(mark%64)
-	if w.met[word]&bit != 0 {
-		return false
-	}
-	w.met[word] |= bit
-	return true
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"strings"
 	"unique"
 
 	"curfew/broker/amqp"
@@ -172,16 +173,24 @@ func (p *argParser) span(name string, absent, low int64) int64 {
 	return p.integer(name, absent, low, MaxTTLMillis)
 }
 
-func (p *argParser) text(name string) (string, bool) {
-	v, ok := p.args[name]
-	if !ok {
-		return "", false
+// typed reads an argument of one type.
+func typed[T any](p *argParser, name string) (v T, ok bool) {
+	arg, given := p.args[name]
+	if v, ok = arg.(T); given && !ok {
+		p.fail(name, "{unacceptable_type,"+amqp.TypeName(arg)+"}")
 	}
-	s, isText := v.(string)
-	if !isText {
-		p.fail(name, "{unacceptable_type,"+amqp.TypeName(v)+"}")
+	return v, ok
+}
+
+func (p *argParser) text(name string) (string, bool) { return typed[string](p, name) }
+
+// choice reads a text that has to be valid; problem says what is wrong otherwise, with the text in it for %s.
+func (p *argParser) choice(name string, valid func(any) bool, problem string) string {
+	s, ok := p.text(name)
+	if ok && !valid(s) {
+		p.fail(name, strings.ReplaceAll(problem, "%s", s))
 	}
-	return s, isText
+	return s
 }
 
 // name reads a text that must fit into AMQP's short string.
@@ -208,12 +217,10 @@ func (p *argParser) exchange(name string) (string, bool) {
 }
 
 func (p *argParser) overflow(t QueueType) queue.Overflow {
-	mode, ok := p.text("x-overflow")
-	if ok && mode != "drop-head" && mode != "reject-publish" && mode != "reject-publish-dlx" {
-		p.fail("x-overflow", "invalid_overflow")
-	}
-	return t.Overflow(mode)
+	return t.Overflow(p.choice("x-overflow", overflowMode, "invalid_overflow"))
 }
+
+var overflowMode = oneOf("drop-head", "reject-publish", "reject-publish-dlx")
 
 const (
 	purposeArg   = "x-curfew-purpose"

@@ -44,7 +44,7 @@ var keys = []key{
 	{"alternate-exchange", 0, name, " is not a valid alternate exchange name", nil},
 	{"dead-letter-exchange", noStream, name, " is not a valid dead letter exchange name", deadLetterExchange},
 	{"dead-letter-routing-key", noStream, name, " is not a valid dead letter routing key", deadLetterKey},
-	{"dead-letter-strategy", noClassic | noStream, oneOf("at-most-once", "at-least-once"), " is not a valid dead letter strategy", nil}, // see finish
+	{"dead-letter-strategy", noClassic | noStream, strategyName, " is not a valid dead letter strategy", nil}, // see finish
 	{"message-ttl", operator | noStream, atLeast(0), " is not a valid message TTL", lower(-1, func(t *target) *int64 { return &t.TTLMillis })},
 	{"ttl-precedence", 0, oneOf("min", "message"), " is not a valid TTL precedence: it is min or message", ttlPrecedence},
 	{"expires", operator | noStream, atLeast(1), " is not a valid queue expiry", unlessKept(lower(0, func(t *target) *int64 { return &t.ExpiresMillis }))},
@@ -52,7 +52,7 @@ var keys = []key{
 	{"max-length-bytes", operator, atLeast(0), " is not a valid maximum length in bytes", lower(-1, func(t *target) *int64 { return &t.Core.MaxBytes })},
 	{"max-in-memory-length", operator | noStream, atLeast(0), " is not a valid maximum memory in bytes", nil},
 	{"max-in-memory-bytes", operator | noStream, atLeast(0), " is not a valid maximum memory in bytes", nil},
-	{"overflow", operator | noStream, oneOf("drop-head", "reject-publish", "reject-publish-dlx"), " is not a valid overflow value", overflow},
+	{"overflow", operator | noStream, overflowMode, " is not a valid overflow value", overflow},
 	{"delivery-limit", operator | noClassic | noStream, is[int64], " is not a valid delivery limit", deliveryLimit},
 	{"delayed-retry-type", operator | noClassic | noStream, retryType, " is not a valid delayed retry type", nil}, // see finishRetry
 	{"delayed-retry-min", operator | noClassic | noStream, between(0, longest), " is not a valid minimum delay of retries", nil},
@@ -70,7 +70,7 @@ var keys = []key{
 	{"curfew-objective", queuesOnly, objectiveText, ` is not a valid objective: it is like "99% consumed within 30s", or "none expires"`, objective},
 	{"deadline-header", queuesOnly | noStream, filledName, " is not a valid name of a header", deadlineHeader},
 	{"delay-header", noStream, filledName, " is not a valid name of a header", delayHeader},
-	{"queue-mode", noQuorum | noStream, oneOf("default", "lazy"), " is not a valid queue-mode value", nil},
+	{"queue-mode", noQuorum | noStream, queueMode, " is not a valid queue-mode value", nil},
 	{"queue-version", operator | noStream, oneOf(int64(1), int64(2)), " is not a valid queue-version value", nil},
 	{"max-age", noClassic | noQuorum, age, " is not a valid max age", nil},
 	{"stream-max-segment-size-bytes", noClassic | noQuorum, atLeast(0), " is not a valid segment size", nil},

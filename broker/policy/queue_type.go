@@ -137,9 +137,7 @@ func CheckNamed(name string, args amqp.Table) error {
 // queue on one node.
 func (p *argParser) ignored(t QueueType) {
 	if t == Classic {
-		if mode, ok := p.text("x-queue-mode"); ok && mode != "default" && mode != "lazy" {
-			p.fail("x-queue-mode", `"unsupported queue mode '`+mode+`'"`)
-		}
+		p.choice("x-queue-mode", queueMode, `"unsupported queue mode '%s'"`)
 		if v := p.integer("x-queue-version", 1, 0, 1<<62); v != 1 && v != 2 {
 			p.fail("x-queue-version", fmt.Sprintf(`"unsupported queue version '%d'"`, v))
 		}
@@ -149,29 +147,23 @@ func (p *argParser) ignored(t QueueType) {
 	p.integer("x-max-in-memory-length", 0, 0, 1<<62)
 	p.integer("x-max-in-memory-bytes", 0, 0, 1<<62)
 	p.integer("x-quorum-initial-group-size", 1, 1, 1<<62)
-	if where, ok := p.text("x-queue-leader-locator"); ok && !leaderLocator(where) {
-		p.fail("x-queue-leader-locator", "invalid_queue_locator_arg")
-	}
+	p.choice("x-queue-leader-locator", leaderLocator, "invalid_queue_locator_arg")
 }
 
-var leaderLocator = oneOf("client-local", "balanced", "random", "least-leaders")
+var (
+	queueMode     = oneOf("default", "lazy")
+	leaderLocator = oneOf("client-local", "balanced", "random", "least-leaders")
+	strategyName  = oneOf("at-most-once", "at-least-once")
+)
 
 // strategy reads x-dead-letter-strategy; true: at-least-once.
 func (p *argParser) strategy() bool {
-	s, ok := p.text("x-dead-letter-strategy")
-	if ok && s != "at-most-once" && s != "at-least-once" {
-		p.fail("x-dead-letter-strategy", "invalid_dlx_strategy")
-	}
-	return s == "at-least-once"
+	return p.choice("x-dead-letter-strategy", strategyName, "invalid_dlx_strategy") == "at-least-once"
 }
 
 // bool reads an argument that is true or false.
 func (p *argParser) bool(name string) bool {
-	v, ok := p.args[name]
-	b, isBool := v.(bool)
-	if ok && !isBool {
-		p.fail(name, "{unacceptable_type,"+amqp.TypeName(v)+"}")
-	}
+	b, _ := typed[bool](p, name)
 	return b
 }
 

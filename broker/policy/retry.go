@@ -21,9 +21,7 @@ const (
 
 // retry checks the arguments of a delayed retry, which only quorum queues have.
 func (p *argParser) retry() unique.Handle[queue.Retry] {
-	if kind, ok := p.text(retryTypeArg); ok && !retryType(kind) {
-		p.fail(retryTypeArg, `"expected disabled, all, failed or returned, got '`+kind+`'"`)
-	}
+	p.choice(retryTypeArg, retryType, `"expected disabled, all, failed or returned, got '%s'"`)
 	p.integer(retryMinArg, 0, 0, MaxTTLMillis)
 	p.integer(retryMaxArg, 0, 0, MaxTTLMillis)
 	if p.err != nil {

@@ -55,23 +55,29 @@ func (d *Definitions) leaveOutEnded() {
 	for i := range d.VHosts {
 		ended[d.VHosts[i].Name] = d.VHosts[i].Ended
 	}
-	remove := func(vhost, key string) bool {
-		if ended[vhost] {
-			d.Left = append(d.Left, store.Definition{Key: key})
+	d.drop(func(vhost string, x keyed) bool {
+		if !ended[vhost] {
+			return false
 		}
-		return ended[vhost]
-	}
-	d.Exchanges = slices.DeleteFunc(d.Exchanges, func(x Exchange) bool { return remove(x.VHost, x.Key()) })
-	d.Bindings = slices.DeleteFunc(d.Bindings, func(x Binding) bool { return remove(x.VHost, x.Key()) })
-	d.Policies = slices.DeleteFunc(d.Policies, func(x Policy) bool { return remove(x.VHost, x.Key()) })
-	d.Queues = slices.DeleteFunc(d.Queues, func(x Queue) bool {
-		if remove(x.VHost, x.Key()) {
-			d.markDeleted(x.ID)
-			d.Left = append(d.Left, Definition(Key(DeletedKind, strconv.FormatUint(x.ID, 10)), true))
+		d.Left = append(d.Left, store.Definition{Key: x.Key()})
+		if q, is := x.(*Queue); is {
+			d.markDeleted(q.ID)
+			d.Left = append(d.Left, Definition(Key(DeletedKind, strconv.FormatUint(q.ID, 10)), true))
 		}
-		return ended[x.VHost]
+		return true
 	})
-	d.VHosts = slices.DeleteFunc(d.VHosts, func(x VHost) bool { return remove(x.Name, Key(VHostKind, x.Name)) })
+}
+
+// keyed is a definition with a key.
+type keyed interface{ Key() string }
+
+// drop leaves out those virtual hosts, and definitions in virtual hosts, for which gone returns true. A virtual host itself comes last.
+func (d *Definitions) drop(gone func(vhost string, x keyed) bool) {
+	d.Exchanges = slices.DeleteFunc(d.Exchanges, func(x Exchange) bool { return gone(x.VHost, &x) })
+	d.Queues = slices.DeleteFunc(d.Queues, func(x Queue) bool { return gone(x.VHost, &x) })
+	d.Bindings = slices.DeleteFunc(d.Bindings, func(x Binding) bool { return gone(x.VHost, &x) })
+	d.Policies = slices.DeleteFunc(d.Policies, func(x Policy) bool { return gone(x.VHost, &x) })
+	d.VHosts = slices.DeleteFunc(d.VHosts, func(x VHost) bool { return gone(x.Name, &x) })
 }
 
 func (d *Definitions) markDeleted(queue uint64) {
@@ -138,21 +144,10 @@ func add[T any](list *[]T, text []byte) error {
 
 // Split returns the definitions one by one, to save them.
 func (d *Definitions) Split() (list []store.Definition) {
-	for i := range d.VHosts {
-		list = append(list, Definition(Key(VHostKind, d.VHosts[i].Name), &d.VHosts[i]))
-	}
-	for i := range d.Exchanges {
-		list = append(list, Definition(d.Exchanges[i].Key(), &d.Exchanges[i]))
-	}
-	for i := range d.Queues {
-		list = append(list, Definition(d.Queues[i].Key(), &d.Queues[i]))
-	}
-	for i := range d.Bindings {
-		list = append(list, Definition(d.Bindings[i].Key(), &d.Bindings[i]))
-	}
-	for i := range d.Policies {
-		list = append(list, Definition(d.Policies[i].Key(), &d.Policies[i]))
-	}
+	d.drop(func(_ string, x keyed) bool {
+		list = append(list, Definition(x.Key(), x))
+		return false
+	})
 	for name, value := range d.Global {
 		list = append(list, Definition(Key(GlobalKind, name), map[string]any{name: value}))
 	}
@@ -221,11 +216,7 @@ func (d *Definitions) PerVHost() map[string]*Definitions {
 // a user has in a virtual host all are left if one is.
 func (d *Definitions) OnlyChanged(was map[string]store.Definition) {
 	same := func(x store.Definition) bool { return string(was[x.Key].Value) == string(x.Value) }
-	d.VHosts = slices.DeleteFunc(d.VHosts, func(x VHost) bool { return same(Definition(Key(VHostKind, x.Name), &x)) })
-	d.Exchanges = slices.DeleteFunc(d.Exchanges, func(x Exchange) bool { return same(Definition(x.Key(), &x)) })
-	d.Queues = slices.DeleteFunc(d.Queues, func(x Queue) bool { return same(Definition(x.Key(), &x)) })
-	d.Bindings = slices.DeleteFunc(d.Bindings, func(x Binding) bool { return same(Definition(x.Key(), &x)) })
-	d.Policies = slices.DeleteFunc(d.Policies, func(x Policy) bool { return same(Definition(x.Key(), &x)) })
+	d.drop(func(_ string, x keyed) bool { return same(Definition(x.Key(), x)) })
 	maps.DeleteFunc(d.Global, func(name string, value any) bool { return same(GlobalDefinition(name, value)) })
 	d.Accounts.Users = slices.DeleteFunc(d.Accounts.Users, func(x access.User) bool { return same(Definition(Key(UserKind, x.Name), &x)) })
 	unchanged := map[UserIn]bool{}

@@ -114,6 +114,8 @@ func Key(kind string, names ...string) string {
 	return string(key)
 }
 
+func (v *VHost) Key() string { return Key(VHostKind, v.Name) }
+
 func (q *Queue) Key() string {
 	if q.Delayed {
 		return Key(delayedKind, q.VHost)

@@ -165,7 +165,7 @@ func (q *Queue) Consume(c *Consumer) error {
 	}
 	q.consumers.addLocked(c)
 	q.consumers.chooseActiveLocked()
-	q.departure, q.Idle.expiresAt = Departure{}, 0
+	q.departure, q.Idle.expiresAt = &noDeparture, 0
 	return nil
 }
 
@@ -205,7 +205,7 @@ func (c *Consumer) leave(s *Transition) (last, more bool) {
 		return false, false
 	}
 	if q.consumers.count == 0 {
-		q.departure = Departure{c.Client, q.env.Clock.Now()}
+		q.departure = &Departure{c.Client, q.env.Clock.Now()}
 		q.flow.endLocked()
 		q.Idle.renewLocked()
 		return true, false

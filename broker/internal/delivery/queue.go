@@ -21,7 +21,7 @@ type Queue struct {
 	checkingIdle  bool // x-auto-delete-on-idle has run out, and it is being checked whether a delayed message will go to the queue
 
 	consumers consumers
-	departure Departure // of the last consumer that left, if there is none now
+	departure *Departure // of the last consumer that left; noDeparture: there is one
 	flow      flow
 
 	Locks    Locks
@@ -61,7 +61,7 @@ func (q *Queue) Init(o QueueOptions) {
 	if q.Arguments.Shows&policy.ShowDeadline != 0 {
 		q.enqueued = new(enqueueTimes)
 	}
-	q.Registered, q.autoDelete, q.timerIndex = o.Registered, o.AutoDelete, deadline.NoTimer
+	q.Registered, q.autoDelete, q.timerIndex, q.departure = o.Registered, o.AutoDelete, deadline.NoTimer, &noDeparture
 	q.consumers.q, q.Locks.q, q.flow.q, q.Idle.q = q, q, q, q
 	q.Letters.Init(Origin{Identity: o.Identity, Lines: o.Lines}, &q.mu)
 	q.Retained.Init(&q.Letters, &o.Env.Timers, q)

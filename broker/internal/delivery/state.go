@@ -36,11 +36,13 @@ type Departure struct {
 	At     deadline.Instant
 }
 
+var noDeparture Departure
+
 // Departed returns which consumer was the last to leave, if there is none now. It is cheap, unlike State.
 func (q *Queue) Departed() Departure {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.departure
+	return *q.departure
 }
 
 // State returns the current state of the queue.
@@ -50,7 +52,7 @@ func (q *Queue) State() QueueState {
 	i := QueueState{
 		DeliveryLimit: settings.Core.DeliveryLimit, TTLMillis: settings.TTLMillis,
 		Ready: q.core.Ready.Count, Unacked: q.core.Unacked.Count, ReadyBytes: q.core.Ready.Bytes, UnackedBytes: q.core.Unacked.Bytes,
-		Consumers: q.consumers.count, LastActiveAt: q.lastActiveAt, Stats: q.counters, Departed: q.departure,
+		Consumers: q.consumers.count, LastActiveAt: q.lastActiveAt, Stats: q.counters, Departed: *q.departure,
 	}
 	if at := q.ages.oldest(q.core); at != 0 {
 		i.OldestAge = max(q.env.Clock.Now().Sub(at), 0)

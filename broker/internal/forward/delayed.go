@@ -55,7 +55,7 @@ func (t *turn) activate(x *letterMove, at int) bool {
 		}
 		describe(t.s, x, p.MessageID, string(m.RoutingKey), targets)
 		if x.about != nil {
-			x.about.exchange = string(m.Exchange)
+			x.about.Exchange = string(m.Exchange)
 		}
 	} else {
 		_ = it.Read(&view, has, len(m.Body)) // it was checked when it was published

@@ -48,8 +48,8 @@ type turn struct {
 	letters  *VHostLetters
 	s        *delivery.Transition // of what it does to queues
 	moves    []letterMove
-	details  []details     // of the moves, if somebody asks for them
-	item     delivery.Item // of the current letter
+	details  []deadline.Expiry // of the moves, if somebody asks for them
+	item     delivery.Item     // of the current letter
 	batch    delivery.Batch
 	routes   topology.Routes
 	targets  topology.TargetSet
@@ -75,15 +75,7 @@ type letterMove struct {
 	begun    *delivery.Item    // with which a later turn goes on; nil: the turn's own
 	missing  bool              // it has no target now, and has to wait for one
 	retained bool              // its queue keeps it until all targets have it
-	about    *details          // nil: nobody asks for them
-}
-
-// details are what the record of an expiry says about the message and its dead letter.
-type details struct {
-	id, key  []byte
-	exchange string
-	to       []string
-	trace    deadline.Trace
+	about    *deadline.Expiry  // what the record of an expiry says about the message and its dead letter; nil: nobody asks for that
 }
 
 // run moves letters of q. Each is put into the queues that it goes to; a queue is locked once for
@@ -217,9 +209,9 @@ func (x *letterMove) detach(t *turn) {
 	x.Into = slices.Grow(x.Into, len(x.targets))
 	x.targets = slices.Clone(x.targets)
 	if of := x.about; of != nil {
-		x.about = &details{
-			id: slices.Clone(of.id), key: slices.Clone(of.key), exchange: of.exchange, to: slices.Clone(of.to),
-			trace: deadline.Trace{Parent: slices.Clone(of.trace.Parent), State: slices.Clone(of.trace.State)},
+		x.about = &deadline.Expiry{
+			MessageID: slices.Clone(of.MessageID), RoutingKey: slices.Clone(of.RoutingKey), Exchange: of.Exchange, To: slices.Clone(of.To),
+			Trace: deadline.Trace{Parent: slices.Clone(of.Trace.Parent), State: slices.Clone(of.Trace.State)},
 		}
 	}
 }
@@ -332,13 +324,12 @@ func (x *letterMove) missingTargets(targets []topology.Target) []topology.Target
 
 // recordOf is the record of a message that has arrived.
 func (t *turn) recordOf(x *letterMove, at deadline.Instant) deadline.Expiry {
-	e := deadline.Expiry{
-		VHost: t.letters.VHost.Name(), Queue: x.from.Name, Arrived: at, Path: x.Path, Action: x.action,
-		Ref: deadline.Ref{Deadline: x.Settled.ExpiresAt, Queue: x.from.ID, Seq: uint64(x.Settled.Seq)},
+	var e deadline.Expiry
+	if x.about != nil {
+		e = *x.about
 	}
-	if of := x.about; of != nil {
-		e.MessageID, e.Trace, e.Exchange, e.RoutingKey, e.To = of.id, of.trace, of.exchange, of.key, of.to
-	}
+	e.VHost, e.Queue, e.Arrived, e.Path, e.Action = t.letters.VHost.Name(), x.from.Name, at, x.Path, x.action
+	e.Ref = deadline.Ref{Deadline: x.Settled.ExpiresAt, Queue: x.from.ID, Seq: uint64(x.Settled.Seq)}
 	return e
 }
 
@@ -358,8 +349,8 @@ func describe[T string | []byte](s *delivery.Transition, x *letterMove, id, key 
 	for _, t := range targets {
 		e.Names = append(e.Names, t.Queue.Name)
 	}
-	x.about.id, x.about.key = delivery.CopyText(e, id), delivery.CopyText(e, key)
-	x.about.exchange, x.about.to = x.Settings.DeadLetterExchange, e.Names[from:len(e.Names):len(e.Names)]
+	x.about.MessageID, x.about.RoutingKey = delivery.CopyText(e, id), delivery.CopyText(e, key)
+	x.about.Exchange, x.about.To = x.Settings.DeadLetterExchange, e.Names[from:len(e.Names):len(e.Names)]
 }
 
 // trace keeps the trace context of a dead letter for its record.
@@ -372,5 +363,5 @@ func (t *turn) trace(x *letterMove, src store.Message) {
 		return
 	}
 	c := message.TraceOf(view.Headers)
-	x.about.trace = deadline.Trace{Parent: delivery.CopyText(&t.s.Expiries, c.Parent), State: delivery.CopyText(&t.s.Expiries, c.State)}
+	x.about.Trace = deadline.Trace{Parent: delivery.CopyText(&t.s.Expiries, c.Parent), State: delivery.CopyText(&t.s.Expiries, c.State)}
 }
