@@ -1,6 +1,9 @@
 package amqp
 
-import "encoding/binary"
+import (
+	"cmp"
+	"encoding/binary"
+)
 
 // Limits bounds what a field table may contain, including all that is nested in it. A zero
 // field means its default.
@@ -74,15 +77,7 @@ type budget struct {
 }
 
 func newBudget(lim Limits) budget {
-	if lim.Depth == 0 {
-		lim.Depth = defaultDepth
-	}
-	if lim.Entries == 0 {
-		lim.Entries = defaultEntries
-	}
-	if lim.Values == 0 {
-		lim.Values = defaultValues
-	}
+	lim = Limits{cmp.Or(lim.Depth, defaultDepth), cmp.Or(lim.Entries, defaultEntries), cmp.Or(lim.Values, defaultValues)}
 	return budget{limits: lim, entries: lim.Entries, values: lim.Values}
 }
 

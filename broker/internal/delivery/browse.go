@@ -165,17 +165,8 @@ func (at *browser) copy(x *browsedEntry) {
 // it is gone. Nothing is marked.
 func (q *messages) BrowseOne(seq queue.Seq, bodyBytes int) (x Browsed, ok bool) {
 	at := browser{q: q, want: Browse{BodyBytes: bodyBytes}, matched: 1}
-	found, ok := at.one(seq)
-	if ok {
-		at.copy(&found)
-	}
-	return found.Browsed, ok
-}
-
-func (at *browser) one(seq queue.Seq) (found browsedEntry, ok bool) {
-	q := at.q
+	var found browsedEntry
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	q.core.Find(seq) // one that a purge has left behind is found by Each from then on
 	q.core.Each(seq, func(s queue.Seq, m queue.Message, state queue.State) bool {
 		if ok = s == seq; ok {
@@ -183,7 +174,11 @@ func (at *browser) one(seq queue.Seq) (found browsedEntry, ok bool) {
 		}
 		return false
 	})
-	return found, ok
+	q.mu.Unlock()
+	if ok {
+		at.copy(&found)
+	}
+	return found.Browsed, ok
 }
 
 // DeadlinesOf appends the deadline of each message to out: 0 for one that has none, or is gone.

@@ -52,7 +52,7 @@ func (e *Env) AwaitFeed() {
 // Init must be called once Clock is set, and before any queue is made.
 func (e *Env) Init() {
 	e.Feed.Signal = make(chan struct{}, 1)
-	e.Holds.Log = e.Log
+	e.Holds.Log, e.Holds.logs.Interval = e.Log, longHoldsEvery
 	e.Timers.Init(e.Clock)
 	e.DelayedTimers.Init(e.Clock)
 }

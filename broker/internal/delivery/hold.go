@@ -1,11 +1,11 @@
 package delivery
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/time/rate"
 
 	"curfew/broker/deadline"
 )
@@ -34,8 +34,7 @@ type Holds struct {
 	OnLong  func(Held)   // called after each long hold, and must not wait; nil: nobody wants to know
 	Log     *zap.Logger
 
-	mu     sync.Mutex // leaf
-	nextAt deadline.Instant
+	logs rate.Sometimes
 }
 
 func (h *Holds) add(q *messages, operation string, at deadline.Instant, held time.Duration, touched int) {
@@ -48,24 +47,12 @@ func (h *Holds) add(q *messages, operation string, at deadline.Instant, held tim
 	}
 	x := Held{q.vhost, q.Name, operation, held}
 	if held >= loggedHold {
-		h.report(x, at)
+		h.logs.Do(func() {
+			h.Log.Warn("a queue was locked for long", zap.String("vhost", x.VHost), zap.String("queue", x.Queue),
+				zap.String("operation", x.Operation), zap.Duration("for", x.For))
+		})
 	}
 	if h.OnLong != nil {
 		h.OnLong(x)
 	}
-}
-
-// report logs one of many.
-func (h *Holds) report(x Held, at deadline.Instant) {
-	h.mu.Lock()
-	soon := at < h.nextAt
-	if !soon {
-		h.nextAt = at.Add(longHoldsEvery)
-	}
-	h.mu.Unlock()
-	if soon {
-		return
-	}
-	h.Log.Warn("a queue was locked for long", zap.String("vhost", x.VHost), zap.String("queue", x.Queue),
-		zap.String("operation", x.Operation), zap.Duration("for", x.For))
 }

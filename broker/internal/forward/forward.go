@@ -139,28 +139,28 @@ func (l *VHostLetters) work() {
 }
 
 // nextToWork is next for the goroutine of the virtual host, which ends if that is nil.
-func (l *VHostLetters) nextToWork() *delivery.Letters {
+func (l *VHostLetters) nextToWork() (q *delivery.Letters) {
 	l.f.mu.Lock()
 	defer l.f.mu.Unlock()
-	if l.working = l.f.running && len(l.sources) > 0; !l.working {
-		return nil
+	if l.f.running {
+		q = l.shiftLocked()
 	}
-	return l.shiftLocked()
+	l.working = q != nil
+	return q
 }
 
 // next is the queue whose turn it is in this virtual host; nil if no letters wait.
 func (l *VHostLetters) next() *delivery.Letters {
-	f := l.f
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(l.sources) == 0 {
-		return nil
-	}
+	l.f.mu.Lock()
+	defer l.f.mu.Unlock()
 	return l.shiftLocked()
 }
 
-// shiftLocked takes the first of the queues with letters.
+// shiftLocked takes the first of the queues with letters; nil: there is none.
 func (l *VHostLetters) shiftLocked() *delivery.Letters {
+	if len(l.sources) == 0 {
+		return nil
+	}
 	q := l.sources[0]
 	l.sources[0] = nil
 	if l.sources = l.sources[1:]; len(l.sources) == 0 {
