@@ -130,7 +130,7 @@ func (im importer) apply(changed *catalog.Definitions) {
 	im.b.globalParameters.add(changed.Global)
 	for name, own := range changed.PerVHost() {
 		vh, _ := im.b.VHost(name)
-		vh.ApplyImport(own)
+		_ = vh.Load(own) // none of them can be refused
 	}
 }
 

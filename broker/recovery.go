@@ -137,16 +137,21 @@ func (r *recovery) restoreVHosts(d *catalog.Definitions) error {
 
 // restoreTopology puts back exchanges, queues, bindings and policies, and makes what the
 // queues with messages need.
-func (r *recovery) restoreTopology(d *catalog.Definitions, found []store.RecoveredQueue) error {
+func (r *recovery) restoreTopology(d *catalog.Definitions, found []store.RecoveredQueue) (err error) {
 	r.b.globalParameters.add(d.Global)
-	for i := range d.Exchanges {
-		if err := r.b.vhosts[d.Exchanges[i].VHost].RestoreExchange(&d.Exchanges[i]); err != nil {
-			return err
+	for name, own := range d.PerVHost() {
+		vh := r.b.vhosts[name]
+		own.Queues = slices.DeleteFunc(own.Queues, func(x catalog.Queue) bool {
+			if x.Delayed && err == nil {
+				_, err = vh.makeDelays(x.ID)
+			}
+			return x.Delayed
+		})
+		if err == nil {
+			err = vh.Load(own)
 		}
-	}
-	for i := range d.Queues {
-		if err := r.restoreQueue(&d.Queues[i]); err != nil {
-			return fmt.Errorf("queue %q: %w", d.Queues[i].Name, err)
+		if err != nil {
+			return fmt.Errorf("virtual host %q: %w", name, err)
 		}
 	}
 	for i := range found {
@@ -157,51 +162,7 @@ func (r *recovery) restoreTopology(d *catalog.Definitions, found []store.Recover
 			return fmt.Errorf("messages of queue %d, whose definition is missing: %w", found[i].Queue, err)
 		}
 	}
-	r.restorePolicies(d.Policies)
-	return r.restoreBindings(d.Bindings)
-}
-
-// restoreBindings leaves out those whose source or destination does not exist: it was deleted while the binding was
-// imported, or shortly before the last run ended, so that not all of its bindings had been removed.
-func (r *recovery) restoreBindings(list []catalog.Binding) error {
-	var why error
-	left := 0
-	for i := range list {
-		x := &list[i]
-		err := r.b.vhosts[x.VHost].RestoreBinding(x)
-		if e, ok := errors.AsType[*amqp.Exception](err); ok && e.Code == amqp.NotFound {
-			why = err
-			left++
-			r.b.env.Store.Define(store.Definition{Key: x.Key()})
-		} else if err != nil {
-			return fmt.Errorf("binding of %q to %q: %w", x.Destination, x.Source, err)
-		}
-	}
-	if left > 0 {
-		r.b.log.Warn("saved bindings are left out: their source or destination does not exist", zap.Int("bindings", left), zap.Error(why))
-	}
 	return nil
-}
-
-// restorePolicies must be called once everything that they govern is restored.
-func (r *recovery) restorePolicies(list []catalog.Policy) {
-	of := map[string][]*catalog.Policy{}
-	for i := range list {
-		of[list[i].VHost] = append(of[list[i].VHost], &list[i])
-	}
-	for name, saved := range of {
-		r.b.vhosts[name].Policies.Restore(saved)
-	}
-}
-
-// restoreQueue puts a queue back without its messages.
-func (r *recovery) restoreQueue(x *catalog.Queue) error {
-	vh := r.b.vhosts[x.VHost]
-	if x.Delayed {
-		_, err := vh.makeDelays(x.ID)
-		return err
-	}
-	return vh.Queues.Restore(x)
 }
 
 // restoreMessages puts a queue's messages back in their places, with their old
@@ -271,7 +232,7 @@ func (r *recovery) adopt(found *store.RecoveredQueue) error {
 	if most := queue.Seq(last.Seq).Priority(); most > 0 {
 		x.Args = catalog.SaveArgs(amqp.Table{"x-max-priority": int32(most)})
 	}
-	if err := r.restoreQueue(&x); err != nil {
+	if err := vh.Load(&catalog.Definitions{Queues: []catalog.Queue{x}}); err != nil {
 		return err
 	}
 	r.b.env.Store.Define(catalog.Definition(x.Key(), &x))

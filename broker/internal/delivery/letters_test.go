@@ -12,7 +12,7 @@ import (
 // Compaction finds letters that wait, wherever they stand in line, and leaves those alone that
 // a turn is moving, or that never stood in the queue.
 func TestRelocatedLetters(t *testing.T) {
-	var l Letters
+	l := Letters{Retained: new(Retained)}
 	moves := func(seq, old, moved uint64) bool {
 		terms, ok := l.RelocateLocked(queue.Seq(seq), old, moved)
 		if ok {
@@ -47,7 +47,7 @@ func TestRelocatedLetters(t *testing.T) {
 
 // One that a turn has begun keeps its place between two turns, since the turn remembers it.
 func TestBegunLetterIsNotRelocated(t *testing.T) {
-	var l Letters
+	l := Letters{Retained: new(Retained)}
 	for seq := range uint64(2) {
 		l.line.add(&Letter{Settled: queue.Settled{Seq: queue.Seq(seq + 1), Message: queue.Message{Pos: 101 + seq}}, Queued: true})
 	}
@@ -63,7 +63,7 @@ func TestBegunLetterIsNotRelocated(t *testing.T) {
 
 // A line that is never empty does not remember all letters that have passed.
 func TestIndexOfALineIsBounded(t *testing.T) {
-	var l Letters
+	l := Letters{Retained: new(Retained)}
 	for seq := range uint64(10_000) {
 		l.line.add(&Letter{Settled: queue.Settled{Seq: queue.Seq(seq + 1), Message: queue.Message{Pos: 1}}, Queued: true})
 		if l.line.n > 1 {

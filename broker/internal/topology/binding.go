@@ -30,7 +30,7 @@ func (vh *VHost) Bind(owner Owner, b Binding) error {
 			x.reboundLocked(d)
 			return nil
 		}
-		err = vh.registry.bound(x.router.Len(), vh.registry.ceilings.Bindings, "bind to %s: binding limit", exchangeLabel(vh.guard.name, x.name))
+		err = bound(x.router.Len(), vh.registry.ceilings.Bindings, "bind to %s: binding limit", exchangeLabel(vh.guard.name, x.name))
 		if err == nil {
 			err = vh.memory.takeLocked(bindingFootprint(b.RoutingKey, b.Args), "a binding of "+exchangeLabel(vh.guard.name, x.name), false)
 		}

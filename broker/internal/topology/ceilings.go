@@ -34,12 +34,12 @@ func (t *Queues) checkQueueLimitLocked(name string) error {
 	if name == policy.UndeliverableQueue { // or a dead letter would be lost
 		return nil
 	}
-	return t.vh.registry.bound(len(t.queues)+t.coming+1, most, "declare queue '%s': queue limit in vhost '%s'", name, t.vh.guard.name)
+	return bound(len(t.queues)+t.coming+1, most, "declare queue '%s': queue limit in vhost '%s'", name, t.vh.guard.name)
 }
 
 // bound refuses, with 406, what makes more of something than there may be.
-func (r *Registry) bound(n, most int, format string, args ...any) error {
-	if n <= most || r.restoring() {
+func bound(n, most int, format string, args ...any) error {
+	if n <= most {
 		return nil
 	}
 	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot %s (%d) is reached", fmt.Sprintf(format, args...), most)

@@ -102,7 +102,12 @@ func (t *Queues) makeQueue(id uint64, owner Owner, name string, d QueueDeclare) 
 	if err != nil {
 		return nil, err
 	}
-	return t.enterQueue(id, owner, name, d, set)
+	q := t.newQueue(id, owner, name, d, set)
+	if err := t.addQueue(q); err != nil {
+		return nil, err
+	}
+	q.Messages.Idle.Renew()
+	return q, nil
 }
 
 // settingsOf reads a declaration. With an error it returns the settings that are valid.
@@ -117,16 +122,6 @@ func (t *Queues) settingsOf(name string, d QueueDeclare) (policy.Settings, error
 		err = wrong
 	}
 	return set, err
-}
-
-// enterQueue makes a queue of these settings and adds it.
-func (t *Queues) enterQueue(id uint64, owner Owner, name string, d QueueDeclare, set policy.Settings) (*Queue, error) {
-	q := t.newQueue(id, owner, name, d, set)
-	if err := t.addQueue(q); err != nil {
-		return nil, err
-	}
-	q.Messages.Idle.Renew()
-	return q, nil
 }
 
 // newQueue makes a queue without adding it.

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"go.uber.org/zap"
-
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
 	"curfew/broker/exchange"
@@ -101,25 +99,17 @@ func (t *Exchanges) newExchange(name string, kind exchange.Kind, d ExchangeDecla
 // 406 inequivalent argument.
 func (t *Exchanges) Declare(name string, d ExchangeDeclare) error {
 	kind, err := ReadExchange(name, d)
-	if err == nil && !t.vh.registry.restoring() {
+	if err == nil {
 		err = policy.CheckName("an exchange", name)
+	}
+	if err == nil {
+		err = policy.CheckExchange(t.vh.registry.defaults, exchangeLabel(t.vh.guard.name, name), d.Args)
 	}
 	if err != nil {
 		return err
 	}
-	if err := policy.CheckExchange(t.vh.registry.defaults, exchangeLabel(t.vh.guard.name, name), d.Args); err != nil {
-		if !t.vh.registry.restoring() {
-			return err
-		}
-		t.vh.registry.log.Warn("a saved exchange would be refused now; it is restored without its invalid arguments; delete it and declare it again",
-			zap.String("vhost", t.vh.guard.name), zap.String("exchange", name), zap.Error(err))
-	}
-	return t.addExchange(t.newExchange(name, kind, d))
-}
-
-// addExchange saves the exchange and then adds it to the table, unless an equal one exists.
-func (t *Exchanges) addExchange(made *Exchange) error {
-	name, d := made.name, made.declared
+	made := t.newExchange(name, kind, d)
+	d = made.declared
 	key := catalog.Key(catalog.ExchangeKind, t.vh.guard.name, name)
 	return t.vh.guard.claimed(key, func() error {
 		if x, ok := t.exchanges[name]; ok {
@@ -133,7 +123,7 @@ func (t *Exchanges) addExchange(made *Exchange) error {
 			return amqp.NewException(amqp.AccessRefused, 0, 0, "exchange name '%s' contains reserved prefix 'amq.*'", name)
 		}
 		most := t.vh.registry.ceilings.Exchanges
-		if err := t.vh.registry.bound(len(t.exchanges)-len(predeclared)+1, most, "declare exchange '%s': exchange limit in vhost '%s'", name, t.vh.guard.name); err != nil {
+		if err := bound(len(t.exchanges)-len(predeclared)+1, most, "declare exchange '%s': exchange limit in vhost '%s'", name, t.vh.guard.name); err != nil {
 			return err
 		}
 		if err := t.vh.memory.takeLocked(made.footprint(), exchangeLabel(t.vh.guard.name, name), false); err != nil {

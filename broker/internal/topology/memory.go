@@ -73,11 +73,11 @@ type footprint struct {
 	ended bool
 }
 
-// takeLocked counts n bytes that are about to be declared; label is for the error, 406. With must,
-// and while the broker is restored, they are counted and never refused.
+// takeLocked counts n bytes that are about to be declared; label is for the error, 406. With must
+// they are counted and never refused.
 func (f *footprint) takeLocked(n int64, label string, must bool) error {
 	m := &f.all.Memory
-	if must || f.all.restoring() {
+	if must {
 		m.used.Add(n)
 	} else if !m.take(n) {
 		return amqp.NewException(amqp.PreconditionFailed, 0, 0,

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"go.uber.org/zap"
-
 	"curfew/broker/internal/catalog"
 	"curfew/broker/policy"
 )
@@ -143,27 +141,6 @@ func (t *Policies) sets() [2]policy.Set {
 	t.vh.guard.mu.RLock()
 	defer t.vh.guard.mu.RUnlock()
 	return t.policies
-}
-
-// Restore puts saved policies into force, once all queues and exchanges are
-// restored. One that this version refuses is kept, and applies to nothing.
-func (t *Policies) Restore(saved []*catalog.Policy) {
-	var list [2][]policy.Policy
-	for _, d := range saved {
-		k := d.PolicyKind()
-		p, err := t.checkPolicy(k, d.Policy)
-		if err != nil {
-			p = d.Policy
-			p.NotInForce = strings.TrimSpace(strings.TrimPrefix(err.Error(), "Validation failed"))
-			t.vh.registry.log.Warn("a saved policy is not in force; correct what the reason names and set it again, or clear it",
-				zap.String("vhost", t.vh.guard.name), zap.Stringer("kind", k), zap.String("policy", p.Name),
-				zap.String("pattern", p.Pattern), zap.String("reason", p.NotInForce))
-		}
-		list[k] = append(list[k], p)
-	}
-	was := t.sets()
-	_ = t.replace([2]policy.Set{was[policy.User].With(list[policy.User]...), was[policy.Operator].With(list[policy.Operator]...)}, nil)
-	t.govern(was)
 }
 
 // NotInForce counts the saved policies that are not in force.
