@@ -46,6 +46,17 @@ func exported(t *testing.T, b *broker.Broker) string {
 	return string(text)
 }
 
+// TestImportBesideAnExclusiveQueue: the bindings of a queue of a connection stay, and keep nobody from an import.
+func TestImportBesideAnExclusiveQueue(t *testing.T) {
+	x := newTestBroker(t, broker.Options{})
+	_, err := x.vh.Queues.Declare(t, "mine", broker.QueueDeclare{Exclusive: true})
+	require.NoError(t, err)
+	require.NoError(t, x.vh.Bind(t, broker.Binding{Source: "amq.direct", Destination: "mine", RoutingKey: "k"}))
+	_, err = definitions.Import(t.Context(), x.b, someDocument(t, ""), definitions.Options{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"mine"}, x.vh.Destinations("amq.direct", "k"))
+}
+
 // TestImportThatCannotBeSaved: nothing of it is there, before a crash and after.
 func TestImportThatCannotBeSaved(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}

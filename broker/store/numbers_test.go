@@ -8,6 +8,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// TestNumberSpans: the runs are those of what was added and not removed, without an empty one.
+func TestNumberSpans(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var s numberSpans
+	var model []uint32
+	for n := uint32(1); n < 500; n += 1 + uint32(rng.IntN(5)/4) {
+		s.Add(uint64(n))
+		model = append(model, n)
+		for len(model) > 0 && rng.IntN(2) == 0 {
+			i := rng.IntN(len(model))
+			s.remove(model[i])
+			model = slices.Delete(model, i, i+1)
+		}
+		var spans numberSpans
+		for _, n := range model {
+			spans.Add(uint64(n))
+		}
+		require.True(t, slices.Equal(spans, s), "%v instead of %v", s, spans)
+	}
+}
+
 func TestNumbers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var s numberSet

@@ -51,7 +51,7 @@ type Accounts struct {
 	configured *access.User // the configured user, as last applied
 }
 
-// NewAccounts makes accounts without users. Restore loads those of the last run.
+// NewAccounts makes accounts without users. LoadAccounts adds those of the last run.
 func NewAccounts(o AccountsOptions) *Accounts {
 	a := &Accounts{opts: o, guard: Guard{GuestFromAnywhere: o.GuestFromAnywhere}}
 	a.users, a.granted = map[string]*access.User{}, map[UserIn]access.Permission{}

@@ -3,8 +3,8 @@
 // definition of the store, JSON under a key that begins with its kind.
 //
 // records.go has the definitions as they are written. Read collects them when a broker starts. A Catalog writes changes to the store, except where
-// nothing is kept and while a broker is being restored. Changes are those of one critical section:
-// they are written in one call, in the order in which they happened, so that what a crash leaves is
+// nothing is kept and while a broker is being restored. The changes of one critical section
+// are written in one call, in the order in which they happened, so that what a crash leaves is
 // consistent.
 //
 // Forms and keys are compatible with every earlier release. A form that an older Curfew would

@@ -45,8 +45,7 @@ type Registry struct {
 
 	Memory Memory // taken by what is declared in all virtual hosts
 
-	// Ready is set once the state of the last run is restored. Before that, what is declared is
-	// counted and never refused.
+	// Ready is set once the state of the last run is restored.
 	Ready   atomic.Bool
 	Adopted atomic.Int64 // queues that were made for messages whose queues' definitions were not found
 
@@ -68,8 +67,7 @@ func (r *Registry) Init(o RegistryOptions) {
 	r.Memory.init(o.MemoryLimit)
 }
 
-// restoring reports whether the state of the last run is being restored: then what is declared is
-// counted and never refused.
+// restoring reports whether the state of the last run is being restored.
 func (r *Registry) restoring() bool { return !r.Ready.Load() }
 
 // ByID is the queue of an incarnation; nil if it does not exist or has been deleted.
