@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"slices"
-	"time"
 
 	"curfew/broker/deadline"
 	"curfew/broker/internal/delivery"
@@ -16,10 +15,13 @@ func (b *Broker) Expires() bool { return !b.opts.TTLOff }
 // Deadlines is the view of a broker that a monitor works with: it names
 // the waiting deadlines, expires what is due, and reports what expired. Safe for concurrent
 // use.
-type Deadlines struct{ b *Broker }
+type Deadlines struct {
+	b       *Broker
+	*clocks // those by which deadlines are stamped
+}
 
 // Deadlines is the broker as a monitor sees it.
-func (b *Broker) Deadlines() Deadlines { return Deadlines{b} }
+func (b *Broker) Deadlines() Deadlines { return Deadlines{b, &b.clocks} }
 
 // Events waits for events of messages with deadlines and moves them into buf, those of one
 // message in order. lagged says that events were lost since the last call; Snapshot then
@@ -152,12 +154,6 @@ func (d Deadlines) QueueName(id uint64) (vhost, name string, ok bool) {
 	}
 	return "", "", false
 }
-
-// Now is the present instant, rounded down, by the clock that deadlines are stamped with.
-func (d Deadlines) Now() deadline.Instant { return d.b.Now() }
-
-// ClockOffset is how far that clock is ahead of the wall clock, in whole ms.
-func (d Deadlines) ClockOffset() time.Duration { return d.b.ClockOffset() }
 
 // Survey calls fn with the state of each queue and a sample of its messages: at most
 // 2*samples of them, and all where there are no more than samples. What fn is given is

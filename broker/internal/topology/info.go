@@ -105,8 +105,20 @@ func (vh *VHost) Bindings() []Binding {
 }
 
 // BindingsWhere is Bindings for those that keep returns true for. It is called with a lock held.
-func (vh *VHost) BindingsWhere(keep func(*Binding) bool) []Binding {
-	all := vh.bindings(keep)
+func (vh *VHost) BindingsWhere(keep func(*Binding) bool) (all []Binding) {
+	add := func(b Binding) {
+		if keep(&b) {
+			all = append(all, b)
+		}
+	}
+	p := exchange.Pace{Pause: vh.guard.pause}
+	vh.guard.mu.RLock()
+	for name := range vh.Queues.queues {
+		p.Step(1)
+		add(Binding{Destination: name, RoutingKey: name})
+	}
+	vh.eachBindingLocked(func(x *Exchange, b exchange.Binding[destination]) { add(x.boundAs(b)) })
+	vh.guard.mu.RUnlock()
 	slices.SortFunc(all, func(x, y Binding) int {
 		return cmp.Or(cmp.Compare(x.Source, y.Source), cmp.Compare(x.Destination, y.Destination), cmp.Compare(x.RoutingKey, y.RoutingKey))
 	})
@@ -136,25 +148,6 @@ func (vh *VHost) BindingsBetween(ends Binding) (all []Binding) {
 
 func (x *Exchange) boundAs(b exchange.Binding[destination]) Binding {
 	return Binding{Source: x.name, Destination: b.Destination.name(), ToExchange: b.Destination.exchange != nil, RoutingKey: b.Key, Args: b.Args}
-}
-
-func (vh *VHost) bindings(keep func(*Binding) bool) (all []Binding) {
-	vh.guard.mu.RLock()
-	defer vh.guard.mu.RUnlock()
-	add := func(b Binding) {
-		if keep(&b) {
-			all = append(all, b)
-		}
-	}
-	p := exchange.Pace{Pause: vh.guard.pause}
-	for name := range vh.Queues.queues {
-		p.Step(1)
-		add(Binding{Destination: name, RoutingKey: name})
-	}
-	vh.eachBindingLocked(func(x *Exchange, b exchange.Binding[destination]) {
-		add(x.boundAs(b))
-	})
-	return all
 }
 
 // eachBindingLocked calls fn with each binding, in no order. It pauses: what changes meanwhile may be listed or not.
