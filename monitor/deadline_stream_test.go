@@ -68,7 +68,7 @@ func newAgreement(t *testing.T) *agreement {
 	vh, _ := b.VHost("/")
 	a.testBroker = &testBroker{t: t, broker: b, vh: vh, publisher: vh.NewPublisher("guest")}
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
-	a.monitor, err = schedule.New(schedule.Options{Primary: b.Deadlines(), Redis: absent{&scheduler.Index{}}, Registerer: a.metrics})
+	a.monitor, err = schedule.New(schedule.Options{Primary: b.Deadlines(), Redis: absent{scheduler.NewIndex(nil)}, Registerer: a.metrics})
 	require.NoError(t, err)
 	return a
 }

@@ -2,31 +2,36 @@ package scheduler
 
 import "curfew/broker/deadline"
 
-// Count appends for each of the instants how many shadows have their
-// deadline at or before it. Those whose score is not their deadline are in every count:
-// they were claimed, or are held. For each instant it takes a step for each node of the
-// tree and a search; it does not look at every shadow.
-func (s *Index) Count(until []deadline.Instant, out []int64) []int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, at := range until {
-		out = append(out, int64(s.waiting.upTo(at)+s.moved.len()))
+// First returns the earliest deadline of the shadows whose score is their deadline; 0 if there
+// are none. It leaves out shadows that were claimed or put off.
+func (x *Index) First() deadline.Instant {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	first := never
+	for _, t := range x.tenants {
+		t.line.upTo(&first, func(q *queue) { first = min(first, q.waiting.first()) })
 	}
-	return out
-}
-
-// upTo counts the shadows whose deadline is <= until.
-func (t *tree) upTo(until deadline.Instant) (n int) {
-	if t.length == 0 {
+	if first == never {
 		return 0
 	}
-	// The page of the greatest shadow with that deadline: all pages before it count whole.
-	at := t.find(deadline.Ref{Deadline: until, Queue: ^uint64(0), Seq: ^uint64(0)}, place{})
-	for _, before := range t.nodes[:at.node] {
-		n += before.count
+	return first
+}
+
+// PendingBefore appends, for each of the instants, which are in order, how many shadows have their deadline at or before it. Those whose score is not
+// their deadline are in every count: they were claimed, or are held. It takes a step for each page of the queues with such deadlines; it does not look at
+// every shadow.
+func (x *Index) PendingBefore(until []deadline.Instant, out []int64) []int64 {
+	from := len(out)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for range until {
+		out = append(out, int64(len(x.moves.places)))
 	}
-	for _, before := range t.nodes[at.node].pages[:at.page] {
-		n += before.len()
+	if len(until) == 0 {
+		return out
 	}
-	return n + t.nodes[at.node].pages[at.page].due(until)
+	for _, t := range x.tenants {
+		t.line.upTo(&until[len(until)-1], func(q *queue) { q.waiting.count(until, out[from:]) })
+	}
+	return out
 }

@@ -3,186 +3,73 @@ package scheduler
 import (
 	"context"
 	"fmt"
-	"slices"
+	"math"
 	"sync"
 
 	"curfew/broker/deadline"
 )
 
-// Index is a schedule in memory. The zero value is an empty one.
+// Index is a schedule in memory for several tenants. Each Claim is a turn of one tenant, and the turns within it go round that tenant's queues: so the
+// many shadows that one tenant or queue has due at once do not hold up those of the others. Create it with NewIndex.
 type Index struct {
-	mu sync.Mutex
-	// A shadow is in waiting, where its score is its deadline, or in moved, where the
-	// score may be any.
-	waiting tree
-	moved   moved
+	tenantOf func(queue uint64) string
+
+	mu      sync.Mutex
+	tenants map[string]*tenant
+	queues  map[uint64]*queue // those with shadows, and those that are held
+	spare   []*queue          // that have no shadows, for reuse; at most spareMax
+	line    *line[*tenant]
+	moves   moves
+	note    func(Later, int) // moves.note
+	length  int
+	until   deadline.Instant // of the last Claim
 }
 
 var _ Store = (*Index)(nil)
 
-// Apply implements Store. It fails only for an invalid shadow, and then
-// does nothing.
-func (s *Index) Apply(_ context.Context, add, remove []deadline.Ref) error {
+type tenant struct {
+	place
+	name   string
+	line   *line[*queue]
+	queues int
+}
+
+const (
+	// step is how many shadows are dealt with under one lock, and turn how many of a queue are claimed in its turn.
+	step, turn = 256, 64
+	// spareMax queues are kept for reuse, with some 10 KiB at most: those that had little room.
+	spareMax, spareRoom = 256, 64
+
+	never = deadline.Instant(math.MaxInt64)
+)
+
+// NewIndex returns an empty schedule. tenantOf names the tenant of a queue; it is called with a lock held, and is asked once as long as the queue has
+// shadows, since nobody may know it any more when these are removed. nil: there is one tenant.
+func NewIndex(tenantOf func(queue uint64) string) *Index {
+	if tenantOf == nil {
+		tenantOf = func(uint64) string { return "" }
+	}
+	x := &Index{tenantOf: tenantOf, tenants: map[string]*tenant{}, queues: map[uint64]*queue{}, line: newLine[*tenant](), moves: moves{places: map[deadline.Ref]int32{}}}
+	x.note = x.moves.note
+	return x
+}
+
+// Apply implements Store. It fails only for an invalid shadow, and then does nothing.
+func (x *Index) Apply(_ context.Context, add, remove []deadline.Ref) error {
 	if err := checkAll(add, remove); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, shadow := range add {
-		if place, ok := s.moved.get(shadow); ok {
-			s.moved.remove(place)
-		}
-		s.putLocked(Later{Ref: shadow, At: shadow.Deadline})
+	for run := range runs(add, refQueue) {
+		x.change(run[0].Queue, true, func(q *queue) { q.add(&x.moves, run) })
 	}
-	for len(remove) > 0 {
-		remove = remove[s.dropLocked(remove):]
+	for run := range runs(remove, refQueue) {
+		x.change(run[0].Queue, false, func(q *queue) { q.remove(&x.moves, run) })
 	}
 	return nil
 }
 
-// Claim implements Store. It fails only for an invalid lease.
-func (s *Index) Claim(_ context.Context, until deadline.Instant, max int, leaseUntil deadline.Instant, out []deadline.Ref) (claimed []deadline.Ref, next deadline.Instant, err error) {
-	if err := checkLease(until, leaseUntil); err != nil {
-		return out, 0, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.takeLocked(until, max, func(l Later) {
-		out = append(out, l.Ref)
-		s.moved.add(Later{Ref: l.Ref, At: leaseUntil})
-	})
-	return out, s.nextLocked(), nil
-}
-
-// takeLocked takes out shadows whose score is <= until, at most max, in order of score, deadline and seq.
-func (s *Index) takeLocked(until deadline.Instant, max int, taken func(Later)) {
-	for max > 0 {
-		first, ok := s.moved.first()
-		head, waits := s.waiting.first()
-		switch {
-		case !ok || first.At > until:
-			s.waiting.pop(until, max, func(r deadline.Ref) { taken(Later{Ref: r, At: r.Deadline}) })
-			return
-		case waits && (head.Deadline < first.At || head.Deadline == first.At && head.Compare(first.Ref) < 0):
-			s.waiting.pop(first.At, 1, func(r deadline.Ref) { taken(Later{Ref: r, At: r.Deadline}) })
-			max--
-		default:
-			s.moved.remove(*s.moved.heap.At(0))
-			taken(first)
-			max--
-		}
-	}
-}
-
-// take is takeLocked into a list.
-func (s *Index) take(until deadline.Instant, max int, out []Later) []Later {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.takeLocked(until, max, func(l Later) { out = append(out, l) })
-	return out
-}
-
-// put puts in shadows that are not there.
-func (s *Index) put(all []Later) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, l := range all {
-		s.putLocked(l)
-	}
-}
-
-func (s *Index) putLocked(l Later) {
-	if l.At != l.Deadline || !s.waiting.queues.fits(l.Queue) {
-		s.moved.add(l)
-	} else {
-		s.waiting.insert(l.Ref)
-	}
-}
-
-// takeMoved takes over the claimed and put off shadows of another.
-func (s *Index) takeMoved(of *Index) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for pos := range of.moved.len() {
-		s.moved.add(of.moved.at(*of.moved.heap.At(pos)).Later)
-	}
-}
-
-// nextLocked is lowest with the lock held.
-func (s *Index) nextLocked() (at deadline.Instant) {
-	if head, ok := s.waiting.first(); ok {
-		at = head.Deadline
-	}
-	if first, ok := s.moved.first(); ok && (at == 0 || first.At < at) {
-		at = first.At
-	}
-	return at
-}
-
-// First returns the earliest deadline of the shadows whose score is their deadline; 0 if there
-// are none. It leaves out shadows that were claimed or put off.
-func (s *Index) First() deadline.Instant {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	head, _ := s.waiting.first()
-	return head.Deadline
-}
-
-// Settle implements Store. It fails only for an invalid shadow or instant,
-// and then does nothing.
-func (s *Index) Settle(_ context.Context, done []deadline.Ref, later []Later) error {
-	if err := checkSettle(done, later); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range slices.Backward(done) { // what was claimed together is at the end of the heap, in order
-		s.dropLocked(done[i : i+1])
-	}
-	for _, l := range later {
-		if place, ok := s.moved.get(l.Ref); ok {
-			s.moved.rescore(place, l.At)
-		} else if s.waiting.remove([]deadline.Ref{l.Ref}) > 0 {
-			s.moved.add(l)
-		}
-	}
-	return nil
-}
-
-// dropLocked removes the first of some shadows, if it is stored, and those after it that cost
-// no more work. It returns how many it has dealt with.
-func (s *Index) dropLocked(some []deadline.Ref) int {
-	if place, ok := s.moved.get(some[0]); ok {
-		s.moved.remove(place)
-		return 1
-	}
-	return max(1, s.waiting.remove(some))
-}
-
-// Len implements Store. It never fails.
-func (s *Index) Len(context.Context) (int64, error) { return s.length(), nil }
-
-func (s *Index) length() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return int64(s.waiting.length + s.moved.len())
-}
-
-// lowest is the lowest score, 0 when the store is empty.
-func (s *Index) lowest() deadline.Instant {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.nextLocked()
-}
-
-func checkLease(until, leaseUntil deadline.Instant) error {
-	if leaseUntil <= until {
-		return fmt.Errorf("scheduler: claim until %d with a lease that ends at %d", until, leaseUntil)
-	}
-	return CheckInstant(leaseUntil)
-}
-
-func checkSettle(done []deadline.Ref, later []Later) error {
+// Settle implements Store. It fails only for an invalid shadow or instant, and then does nothing.
+func (x *Index) Settle(_ context.Context, done []deadline.Ref, later []Later) error {
 	if err := checkAll(done); err != nil {
 		return err
 	}
@@ -191,7 +78,124 @@ func checkSettle(done []deadline.Ref, later []Later) error {
 			return err
 		}
 	}
+	for run := range runs(done, refQueue) {
+		x.change(run[0].Queue, false, func(q *queue) { q.remove(&x.moves, run) })
+	}
+	for run := range runs(later, func(l *Later) uint64 { return l.Queue }) {
+		x.change(run[0].Queue, false, func(q *queue) { q.putOff(&x.moves, run) })
+	}
 	return nil
+}
+
+func refQueue(r *deadline.Ref) uint64 { return r.Queue }
+
+// runs yields parts of a list that are about one queue each, of up to step.
+func runs[T any](all []T, queue func(*T) uint64) func(yield func([]T) bool) {
+	return func(yield func([]T) bool) {
+		for from := 0; from < len(all); {
+			end := from + 1
+			for end < len(all) && end-from < step && queue(&all[end]) == queue(&all[from]) {
+				end++
+			}
+			if !yield(all[from:end]) {
+				return
+			}
+			from = end
+		}
+	}
+}
+
+// change changes the shadows of a queue, and then puts it where it belongs. A queue without shadows is made only if adds.
+func (x *Index) change(id uint64, adds bool, change func(*queue)) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	q := x.queues[id]
+	if q == nil && !adds {
+		return
+	}
+	if q == nil {
+		name := x.tenantOf(id)
+		t := x.tenants[name]
+		if t == nil {
+			t = &tenant{place: place{at: -1}, name: name, line: newLine[*queue]()}
+			x.tenants[name] = t
+		}
+		if last := len(x.spare) - 1; last >= 0 {
+			q, x.spare = x.spare[last], x.spare[:last]
+		} else {
+			q = &queue{place: place{at: -1}, moved: deadline.Heap[Later]{Before: Later.before, Moved: x.note}}
+		}
+		q.id, q.of = id, t
+		x.queues[id] = q
+		t.queues++
+	}
+	before := q.len()
+	change(q)
+	x.length += q.len() - before
+	part := waits
+	if q.held {
+		part = held
+	}
+	t := q.of
+	t.line.put(q, q.lowest(), part)
+	x.line.put(t, t.line.next(), waits)
+	if q.len() == 0 && !q.held {
+		delete(x.queues, id)
+		if t.queues--; t.queues == 0 {
+			delete(x.tenants, t.name)
+		}
+		if q.of = nil; len(x.spare) < spareMax && cap(q.moved.Items)+cap(q.waiting.pages) <= spareRoom {
+			x.spare = append(x.spare, q)
+		}
+	}
+}
+
+// Hold keeps Claim from taking shadows of a queue, until it is called again with false: somebody is about to ask about some that were claimed, and
+// the others come after those.
+func (x *Index) Hold(id uint64, held bool) { x.change(id, held, func(q *queue) { q.held = held }) }
+
+// Claim implements Store for the tenant whose turn it is. next is <= until while any tenant has more to claim; it is 0, too, if all queues with shadows
+// are held. It fails only for an invalid lease.
+func (x *Index) Claim(_ context.Context, until deadline.Instant, max int, leaseUntil deadline.Instant, out []deadline.Ref) (claimed []deadline.Ref, next deadline.Instant, err error) {
+	if leaseUntil <= until {
+		return out, 0, fmt.Errorf("scheduler: claim until %d with a lease that ends at %d", until, leaseUntil)
+	}
+	if err := CheckInstant(leaseUntil); err != nil {
+		return out, 0, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if until < x.until { // some of what was due may not be
+		x.line.back()
+		for _, t := range x.tenants {
+			t.line.back()
+			x.line.put(t, t.line.next(), waits)
+		}
+	}
+	x.until = until
+	most := len(out) + max
+	if t, ok := x.line.turn(until); ok && max > 0 {
+		for len(out) < most {
+			q, ok := t.line.turn(until)
+			if !ok {
+				break
+			}
+			out = q.claim(until, min(turn, most-len(out)), leaseUntil, out)
+			t.line.served(q, q.lowest())
+		}
+		x.line.served(t, t.line.next())
+	}
+	if next = x.line.next(); next == never {
+		next = 0
+	}
+	return out, next, nil
+}
+
+// Len implements Store. It never fails.
+func (x *Index) Len(context.Context) (int64, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return int64(x.length), nil
 }
 
 func checkAll(lists ...[]deadline.Ref) error {

@@ -31,6 +31,9 @@ var streams = []struct {
 	{"random", func(i int, rng *rand.Rand) deadline.Ref {
 		return deadline.Ref{Deadline: startAt + deadline.Instant(rng.Int64N(86_400_000_000)), Queue: uint64(rng.IntN(100)), Seq: uint64(i)}
 	}},
+	{"many-queues", func(i int, rng *rand.Rand) deadline.Ref {
+		return deadline.Ref{Deadline: startAt + deadline.Instant(i)*10, Queue: rng.Uint64N(100_000), Seq: uint64(i)}
+	}},
 }
 
 // BenchmarkApply adds to what 10 million others are in, 256 at a time, and removes
@@ -38,7 +41,7 @@ var streams = []struct {
 func BenchmarkApply(b *testing.B) {
 	for _, stream := range streams {
 		b.Run(stream.name, func(b *testing.B) {
-			s, rng := &Index{}, rand.New(rand.NewPCG(1, 2))
+			s, rng := NewIndex(nil), rand.New(rand.NewPCG(1, 2))
 			fill(s, 10_000_000, rng, stream.next)
 			ring := make([]deadline.Ref, 100*1024)
 			add, remove := make([]deadline.Ref, batchLen), make([]deadline.Ref, batchLen)
@@ -78,7 +81,7 @@ func BenchmarkFill(b *testing.B) {
 			const n = 10_000_000
 			for range b.N {
 				before := heapBytes()
-				s := &Index{}
+				s := NewIndex(nil)
 				worst := fill(s, n, rand.New(rand.NewPCG(1, 2)), stream.next)
 				b.ReportMetric(float64(heapBytes()-before)/n, "B/entry")
 				b.ReportMetric(float64(worst.Microseconds()), "us/worst-call")
@@ -100,7 +103,7 @@ func BenchmarkFire(b *testing.B) {
 			for i := 0; i < b.N; i += len(claimed) {
 				if i%n == 0 {
 					b.StopTimer()
-					s = &Index{}
+					s = NewIndex(nil)
 					fill(s, n, rand.New(rand.NewPCG(1, 2)), stream.next)
 					b.StartTimer()
 				}

@@ -11,7 +11,7 @@ import (
 
 // TestFirst: what was claimed or put off has come, so another deadline is the first.
 func TestFirst(t *testing.T) {
-	s := &scheduler.Index{}
+	s := scheduler.NewIndex(nil)
 	require.Zero(t, s.First())
 	due, later := deadline.Ref{Deadline: 100, Queue: 1, Seq: 1}, deadline.Ref{Deadline: 110, Queue: 1, Seq: 2}
 	require.NoError(t, s.Apply(t.Context(), []deadline.Ref{due, later}, nil))

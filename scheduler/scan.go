@@ -2,6 +2,8 @@ package scheduler
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"curfew/broker/deadline"
 )
@@ -12,13 +14,17 @@ const scanPage = 4096
 // Scan calls fn with every shadow, each once, in pages that fn may change but not keep; fn
 // may call the store. A shadow stored or removed during the scan may or may not be included.
 // It ends with fn's first error, or that of ctx.
-func (s *Index) Scan(ctx context.Context, fn func(page []deadline.Ref) error) error {
+func (x *Index) Scan(ctx context.Context, fn func(page []deadline.Ref) error) error {
+	x.mu.Lock()
+	queues := slices.Collect(maps.Keys(x.queues))
+	x.mu.Unlock()
 	var page []deadline.Ref
-	for last, more := (deadline.Ref{}), true; more; {
+	var last entry
+	for len(queues) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		page, last, more = s.scan(last, page[:0])
+		page, queues, last = x.scan(queues, last, page[:0])
 		if len(page) == 0 {
 			continue
 		}
@@ -29,21 +35,30 @@ func (s *Index) Scan(ctx context.Context, fn func(page []deadline.Ref) error) er
 	return nil
 }
 
-// scan appends the shadows that come after one in order, waiting or moved, up to the
-// shadow it returns. It goes by the order of shadows, which no claim changes, so it
-// misses none that moves to and fro.
-func (s *Index) scan(after deadline.Ref, page []deadline.Ref) (_ []deadline.Ref, last deadline.Ref, more bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	page = s.waiting.after(after, scanPage, page)
-	if len(page) == scanPage {
-		last, more = page[scanPage-1], true
-	}
-	for pos := range s.moved.len() {
-		shadow := s.moved.at(*s.moved.heap.At(pos)).Ref
-		if shadow.Compare(after) > 0 && (!more || shadow.Compare(last) <= 0) {
-			page = append(page, shadow)
+// scan appends shadows of the first queues, of the very first those that come after one, waiting or moved, up to the shadow it returns. It goes by the
+// order of shadows, which no claim changes, so it misses none that moves to and fro.
+func (x *Index) scan(queues []uint64, last entry, page []deadline.Ref) (_ []deadline.Ref, left []uint64, _ entry) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for looked := 0; len(queues) > 0 && looked < scanPage && len(page) < scanPage; looked++ {
+		if q := x.queues[queues[0]]; q != nil {
+			from, more := last, false
+			q.waiting.after(from, func(e entry) bool {
+				if more = len(page) == scanPage; !more {
+					page, last = append(page, q.ref(e)), e
+				}
+				return !more
+			})
+			for _, l := range q.moved.Items {
+				if e := (entry{l.Deadline, l.Seq}); from.before(e) && (!more || e.before(last)) {
+					page = append(page, l.Ref)
+				}
+			}
+			if more {
+				break
+			}
 		}
+		queues, last = queues[1:], entry{}
 	}
-	return page, last, more
+	return page, queues, last
 }

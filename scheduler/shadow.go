@@ -28,6 +28,9 @@ type Later struct {
 	At deadline.Instant
 }
 
+// before orders those that were moved: by score, deadline, queue and seq.
+func (l Later) before(o Later) bool { return l.At < o.At || l.At == o.At && l.Compare(o.Ref) < 0 }
+
 // CheckInstant refuses an instant outside 1 to MaxDeadline. The error wraps ErrInstant.
 func CheckInstant(at deadline.Instant) error {
 	if at < 1 || at > MaxDeadline {

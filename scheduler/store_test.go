@@ -17,13 +17,7 @@ const rights = "resetkeys ~{curfew:* -@all +hello +auth +ping +select +info +tim
 	"+zadd +zrem +zrange +zcount +zscore +zscan +get +set +pexpire +eval +evalsha"
 
 func TestMemory(t *testing.T) {
-	suite(t, func(*testing.T) scheduler.Store { return &scheduler.Index{} })
-}
-
-func TestFairMemory(t *testing.T) {
-	suite(t, func(*testing.T) scheduler.Store {
-		return scheduler.NewFair(func(uint64) string { return "one for all" })
-	})
+	suite(t, func(*testing.T) scheduler.Store { return scheduler.NewIndex(nil) })
 }
 
 func TestRedis(t *testing.T) {

@@ -356,7 +356,7 @@ type fakeRedis struct {
 }
 
 func newFakeRedis() *fakeRedis {
-	r := &fakeRedis{mem: &scheduler.Index{}, added: make(map[deadline.Ref]bool)}
+	r := &fakeRedis{mem: scheduler.NewIndex(nil), added: make(map[deadline.Ref]bool)}
 	r.Store = &recorder{Store: r.mem, r: r}
 	return r
 }

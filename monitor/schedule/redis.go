@@ -53,7 +53,7 @@ type redisSchedule struct {
 	now       func() deadline.Instant // the primary's clock
 	log       *zap.Logger
 	metrics   *metrics
-	due       *scheduler.Fair
+	due       *scheduler.Index
 	wakeFire  *wakeup // of the fire loop
 	wakeClaim *wakeup // of the claim loop
 	checker   chan struct{}
@@ -77,7 +77,7 @@ type redisSchedule struct {
 	skew     time.Duration
 }
 
-func newRedisSchedule(o Options, due *scheduler.Fair, wakeFire *wakeup) *redisSchedule {
+func newRedisSchedule(o Options, due *scheduler.Index, wakeFire *wakeup) *redisSchedule {
 	return &redisSchedule{
 		store:     o.Redis,
 		every:     o.WriteWindow < 0,

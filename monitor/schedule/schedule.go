@@ -34,7 +34,7 @@ type Scheduler struct {
 	stepper *stepper // nil: the loops read, index and fire
 
 	redis *redisSchedule  // nil: the index is the schedule
-	due   *scheduler.Fair // with redis: shadows claimed ahead of their time, or too near to be written
+	due   *scheduler.Index // with redis: shadows claimed ahead of their time, or too near to be written
 }
 
 // New returns a scheduler that fires nothing before Run. Its error says that o is incomplete.
@@ -57,7 +57,7 @@ func New(o Options) (*Scheduler, error) {
 	for range feedBuffers {
 		m.free <- &feedEvents{events: make([]deadline.Event, feedBatch)}
 	}
-	m.index = &index{Fair: scheduler.NewFair(m.tenantOf), log: m.log}
+	m.index = &index{Index: scheduler.NewIndex(m.tenantOf), log: m.log}
 	if m.Monitor, err = monitor.New(monitor.Options{
 		Source: o.Primary, Pending: m.index, Restarted: m.requestReconcile, Meant: o.Meant,
 		Record: o.Record, Log: o.Log, Registerer: o.Registerer,
@@ -73,7 +73,7 @@ func New(o Options) (*Scheduler, error) {
 		m.AddLoop("reconcile", m.reconcile)
 	}
 	if o.Redis != nil {
-		m.due = scheduler.NewFair(m.tenantOf)
+		m.due = scheduler.NewIndex(m.tenantOf)
 		m.redis = newRedisSchedule(o, m.due, m.wakeFire)
 		m.AddLoop("write", m.redis.write)
 		m.AddLoop("claim", m.redis.claim)
@@ -116,7 +116,7 @@ func (m *Scheduler) Health() monitor.Health {
 
 // index has every deadline that has been tracked. It implements monitor.Pending.
 type index struct {
-	*scheduler.Fair
+	*scheduler.Index
 	window atomic.Int64 // shadows that wait to be indexed
 	log    *zap.Logger
 }
