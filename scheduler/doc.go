@@ -56,38 +56,34 @@
 // It promises all that a Store does, exactly: a removed shadow is not claimed, one that
 // was added twice exists once, Len is right at any moment. A call fails only for an
 // invalid instant. No call does work in proportion to the size of the store, so none
-// blocks it for long. A call with n shadows holds the lock for n, so callers pass pages.
+// blocks it for long. A call with n shadows holds the lock for 256 at a time.
 //
-//	Apply ──► tree: by deadline, queue, seq ──► Claim ──► moved: a heap by score
-//	             pages of 127 entries                        and an index
-//	                    ▲                                       │
-//	                    └───────── Apply(add) again ◄───────────┤
-//	                                                            └──► Settle, Apply(remove): gone
+//	                 of each queue
+//	Apply ──► sorted: by deadline, seq ──► Claim ──► moved: a heap by score
+//	             pages of 256 entries                       │
+//	                    ▲                                   │
+//	                    └──────── Apply(add) again ◄────────┤
+//	                                                        └──► Settle, Apply(remove): gone
 //
 // A shadow is in exactly one of the two. Those that wait for their deadline, which may be
-// tens of millions, take 16 bytes in a page: 5 for the deadline, counted from the page's
-// base, 3 for the number that replaces the queue's id, 8 for the sequence number. Pages
-// fill completely when deadlines arrive in order and to about 70 % when they arrive at
-// random: 16 to 24 resident bytes for each. Pages have no pointers, so the garbage
-// collector does not scan them, and are recycled, so a steady state allocates nothing. The
-// shadows that are leased or put off are few; each takes about 100 bytes, and memory that a
-// burst needed is given back. If more than 16 million queues have deadlines at a time, the
-// shadows of further queues are kept with the moved ones.
+// tens of millions, take 16 bytes in a page. Pages fill completely when the deadlines of a queue arrive in order and to about 70 % when they arrive at
+// random: 16 to 24 resident bytes for each shadow, and some 300 bytes for each queue that has any. Pages have no pointers, so the garbage collector does
+// not scan them. The shadows that are leased or put off are few; each takes about 100 bytes, and memory that a burst needed is given back.
 //
-// A Fair has an Index for each tenant, which is a virtual host, and claims from them in turn. So the
-// many shadows that one of them has due at once do not hold up those of the others. If a tenant has more
-// due than a claim takes, what is due is set apart by queue, 2,048 shadows with each claim, and its queues have turns, too:
+// Tenants, which are virtual hosts, take turns, one with each Claim, and in it the queues of the tenant take turns of 64 shadows (line.go). So the many
+// shadows that one of them has due at once do not hold up those of the others:
 //
-//	its Index, by time ──► in turn, 64 of each queue ──► claimed
-//	                   └─► nothing is set apart of the queue: claimed at once
+//	  nothing due, or newly                    more is due
+//	waits: by lowest score ──────► a turn ──────────────────► due: by last turn
+//	   ▲                           │    ▲                          │
+//	   └─── nothing is due ────────┘    └────── every other turn ──┘
 //
-// To set a shadow apart takes a hundredth of the time that it takes to expire its message. So a queue with a
-// million deadlines at once delays the others by that hundredth. An Index for each queue at all times would
-// do the same without moving anything, but take 2 KiB for each queue with a deadline.
+// Considered and dropped: one Index for all queues, by time, from which what is due was set apart by queue when it was more than a claim takes. It had to
+// number queues to keep entries small, and a claim of many queues with few shadows each took ten times as long.
 //
 // Considered and dropped: a timing wheel, or a heap with unsorted buckets by time in front
 // of it. They insert faster when ten million random deadlines no longer fit the caches (a
-// page of the tree is then fetched from memory, about 0.5 µs). But they notice that a
+// page is then fetched from memory, about 0.5 µs). But they notice that a
 // shadow was removed, or added twice, only when its time is near. A schedule whose
 // messages are mostly acked before their deadline would hold mostly garbage, and Len
 // would count it.

@@ -43,7 +43,7 @@ func newLine[M member]() *line[M] {
 	return l
 }
 
-// put puts a member where it belongs, now that next is its lowest score: one whose turn comes stays in line, while it has something due.
+// put puts a member into a part of the line, now that next is its lowest score. waits leaves one in due that still has something due.
 func (l *line[M]) put(m M, next deadline.Instant, part int) {
 	p := m.stands()
 	if part == waits && p.part == due && p.at >= 0 && next <= l.until {

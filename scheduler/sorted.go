@@ -7,8 +7,8 @@ import (
 	"curfew/broker/deadline"
 )
 
-// pageCap is how many entries a page has at most, 8 KiB of them.
-const pageCap = 512
+// pageCap is how many entries a page has at most, which take 4 KiB.
+const pageCap = 256
 
 // entry is a shadow within its queue. It has no pointers, so the garbage collector passes pages by.
 type entry struct {

@@ -40,7 +40,7 @@ var rooms = map[string][]string{
 	"broker/server/internal/manage":     {"broker", "broker/access", "broker/amqp", "broker/amqp10", "broker/server/internal/convert", "broker/policy", "broker/queue", "broker/servicebus"},
 	"broker/server/internal/deliveries": {"broker", "broker/amqp", "broker/policy", "broker/queue", "broker/memory"}, // of the queue only the identity of a message
 
-	"scheduler":              {"broker/chunked"},
+	"scheduler":              {},
 	"scheduler/redisstore":   {"scheduler"},
 	"monitor":                {"monitor/incident"},
 	"monitor/schedule":       {"monitor", "monitor/incident", "monitor/printable", "scheduler"},

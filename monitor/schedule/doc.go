@@ -48,7 +48,7 @@
 //     to that much: on a busy queue most of the cost of a deadline is to wake for it.
 //   - Firing waits for no tenant: a queue that is in use when its deadlines come is waited for by
 //     a goroutine of its own (busy.go), and the turns of the loop, of 256 messages each, go
-//     round the virtual hosts, and round the queues of one that has more due (scheduler.Index).
+//     round the virtual hosts, and round the queues of each (scheduler.Index).
 //   - What is due in a queue fires in order of deadline and place, unless a loop failed.
 //   - When Redis is slow, stuck, emptied, replaced or away, no deadline is late by more than
 //     250 ms. Once Redis is known to be away, or has let a deadline pass although it was not
