@@ -188,13 +188,19 @@ func (r *settingsReader) value(n *yaml.Node, name string) *yaml.Node {
 	return n
 }
 
+// isText reports whether n is a text. Anything else but nil is a mistake.
+func (r *settingsReader) isText(n *yaml.Node) bool {
+	if n != nil && n.Kind != yaml.ScalarNode {
+		r.refuse(n, "want text")
+		return false
+	}
+	return n != nil
+}
+
 // text is that of n, "" if n is nil.
 func (r *settingsReader) text(n *yaml.Node) string {
-	switch {
-	case n == nil:
+	if !r.isText(n) {
 		return ""
-	case n.Kind != yaml.ScalarNode:
-		r.refuse(n, "want text")
 	}
 	return n.Value
 }
@@ -209,8 +215,8 @@ func (r *settingsReader) texts(n *yaml.Node) []string {
 	}
 	list := []string{}
 	for _, item := range r.items(n) {
-		if item != nil {
-			list = append(list, r.text(item))
+		if r.isText(item) {
+			list = append(list, item.Value)
 		}
 	}
 	return list
@@ -225,7 +231,10 @@ func (r *settingsReader) secret(fields map[string]*yaml.Node, where, name string
 	if fields[name] != nil {
 		r.refuse(file, "%s.%sFile: %[2]s is given as well; keep one", where, name)
 	}
-	content, err := r.readFile(r.text(file))
+	if !r.isText(file) {
+		return ""
+	}
+	content, err := r.readFile(file.Value)
 	if err != nil {
 		r.refuse(file, "%s.%sFile: %v", where, name, err)
 	}
@@ -233,13 +242,14 @@ func (r *settingsReader) secret(fields map[string]*yaml.Node, where, name string
 }
 
 func (r *settingsReader) deadManSwitch(n *yaml.Node) {
+	before := len(r.errs)
 	fields := r.fields(n, "url", "urlFile", "every")
 	d := deadManSwitch{url: r.secret(fields, "deadManSwitch", "url"), every: defaultEvery}
-	if !isWebAddress(d.url) {
+	if len(r.errs) == before && !isWebAddress(d.url) {
 		r.refuse(n, "deadManSwitch: the field url, or the file that urlFile names, must hold an http:// or https:// URL")
 		return
 	}
-	if every := fields["every"]; every != nil {
+	if every := fields["every"]; r.isText(every) {
 		d.every = r.duration(every, "deadManSwitch.every", time.Second)
 	}
 	r.settings.deadManSwitch = d
@@ -293,13 +303,13 @@ func (r *settingsReader) rule(where, name string, n *yaml.Node) {
 	if out.Severity != "" && !slices.Contains(severities, out.Severity) {
 		r.refuse(fields["severity"], "%s.severity: %q is invalid: want %s", where, out.Severity, strings.Join(severities, " or "))
 	}
-	if count := fields["count"]; count != nil {
+	if count := fields["count"]; r.isText(count) {
 		var err error
-		if out.Count, err = strconv.ParseInt(r.text(count), 10, 64); err != nil || out.Count < 1 {
+		if out.Count, err = strconv.ParseInt(count.Value, 10, 64); err != nil || out.Count < 1 {
 			r.refuse(count, "%s.count: %q is invalid: want a number from 1", where, count.Value)
 		}
 	}
-	if lateness := fields["lateness"]; lateness != nil {
+	if lateness := fields["lateness"]; r.isText(lateness) {
 		out.lateness = r.duration(lateness, where+".lateness", 0)
 	}
 	r.settings.rules = append(r.settings.rules, &out)
@@ -307,7 +317,7 @@ func (r *settingsReader) rule(where, name string, n *yaml.Node) {
 
 // duration reads a duration, least at least.
 func (r *settingsReader) duration(n *yaml.Node, where string, least time.Duration) time.Duration {
-	d, err := time.ParseDuration(r.text(n))
+	d, err := time.ParseDuration(n.Value)
 	if err != nil || d < least {
 		r.refuse(n, "%s: %q is invalid: want a duration such as 500ms, 10s or 4h, at least %s", where, n.Value, least)
 	}

@@ -119,6 +119,20 @@ func mistakeIn(t *testing.T, path string) error {
 
 // TestRulesWithAMistakeAtTheStart: everything goes everywhere, health says so, and the
 // corrected file is put in force.
+// TestAValueOfTheWrongKindIsOneMistake: it is told once, and not again for what it would mean.
+func TestAValueOfTheWrongKindIsOneMistake(t *testing.T) {
+	for _, text := range []string{
+		"rules:\n  - count: [1]", "rules:\n  - lateness: {a: 1}", "rules:\n  - events: [[a]]", "rules:\n  - to: {a: b}", "rules:\n  - severity: [a]",
+		"deadManSwitch: {url: [a]}", "deadManSwitch: {urlFile: [a]}", "deadManSwitch: 5", "deadManSwitch: {url: 'https://x/y', every: [5]}", "externalURL: [a]",
+		"sinks: {a: {url: [b]}}", "sinks: {a: {urlFile: [b]}}",
+	} {
+		o := Options{File: writeFile(t, text)}
+		_, err := o.readSettings()
+		require.ErrorContains(t, err, "want ", text)
+		require.NotContains(t, err.Error(), "\n", text)
+	}
+}
+
 func TestRulesWithAMistakeAtTheStart(t *testing.T) {
 	path := settingsFile(t, "rules: [{queue: a, to: []}, {severity: fatal, count: 0}]")
 	synctest.Test(t, func(t *testing.T) {
