@@ -184,13 +184,18 @@ func (s *search) files(all []file) error {
 		slices.Reverse(all)
 	}
 	for _, f := range all {
-		var err error
-		if s.q.Newest {
-			err = s.backward(f)
-		} else {
-			err = s.each(f, s.give)
+		r, err := os.Open(f.path)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			continue // pruned since
+		case err != nil:
+			return fmt.Errorf("audit: %w", err)
+		case s.q.Newest:
+			err = s.backward(r)
+		default:
+			err = s.forward(r)
 		}
-		if err != nil {
+		if r.Close(); err != nil {
 			return err
 		}
 	}
@@ -209,15 +214,7 @@ func (s *search) give(r Record) error {
 const readBytes = 256 << 10
 
 // backward yields the matching records of a file, the last one first. It reads the file from its end, and no more of it than needed.
-func (s *search) backward(f file) error {
-	r, err := os.Open(f.path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // pruned since
-	}
-	if err != nil {
-		return fmt.Errorf("audit: %w", err)
-	}
-	defer r.Close()
+func (s *search) backward(r *os.File) error {
 	at, err := r.Seek(0, io.SeekEnd)
 	block, rest := make([]byte, readBytes), []byte(nil) // rest is the end of a line that begins in the block before
 	for err == nil && at > 0 {
@@ -265,16 +262,8 @@ func (s *search) lastFirst(lines []byte) error {
 	return nil
 }
 
-// each calls fn with the matching records of a file.
-func (s *search) each(f file, fn func(Record) error) error {
-	r, err := os.Open(f.path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // pruned since
-	}
-	if err != nil {
-		return fmt.Errorf("audit: %w", err)
-	}
-	defer r.Close()
+// forward yields the matching records of a file.
+func (s *search) forward(r io.Reader) error {
 	lines := bufio.NewReaderSize(r, readBytes)
 	for n := 0; ; n++ {
 		line, err := lines.ReadSlice('\n')
@@ -288,7 +277,7 @@ func (s *search) each(f file, fn func(Record) error) error {
 			return s.ctx.Err()
 		}
 		if record, ok := s.parse(line); ok {
-			if err := fn(record); err != nil {
+			if err := s.give(record); err != nil {
 				return err
 			}
 		}
