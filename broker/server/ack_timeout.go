@@ -1,24 +1,15 @@
 package server
 
 import (
-	"context"
 	"time"
 
 	"curfew/broker/amqp"
-	"curfew/broker/deadline"
 )
 
 // ackSweep is how often the channels are checked for deliveries that were not acknowledged
 // in time (RabbitMQ: Delivery Acknowledgement Timeout; RabbitMQ checks every minute). A
 // channel is closed at most this much later than its timeout.
 const ackSweep = 10 * time.Second
-
-// watchAckTimeouts makes connections check for overdue deliveries until ctx ends.
-func (s *Server) watchAckTimeouts(ctx context.Context) {
-	for deadline.Sleep(ctx, ackSweep) {
-		s.CheckAckTimeouts()
-	}
-}
 
 // CheckAckTimeouts makes connections close their channels with deliveries that were not acknowledged in time. It happens
 // every ackSweep anyway; whoever has moved a manual clock calls it, too.

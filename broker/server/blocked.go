@@ -27,7 +27,10 @@ func (c *connection) waitWhileBlocked() error {
 		if !notified {
 			notified = true
 			c.blocked.Store(true)
-			c.notifyBlocked(reason)
+			c.log.Info("publisher is blocked", zap.String("reason", reason))
+			if c.takesBlocked {
+				c.out.Send(0, &amqp.ConnectionBlocked{Reason: reason})
+			}
 			ticks, stop := awaitPeer(c.socket)
 			defer stop()
 			look = ticks
@@ -48,26 +51,13 @@ func (c *connection) waitWhileBlocked() error {
 			return context.Cause(c.ctx)
 		}
 	}
-	if notified {
-		c.notifyUnblocked()
-	}
-	return nil
-}
-
-func (c *connection) notifyBlocked(reason string) {
-	c.log.Info("publisher is blocked", zap.String("reason", reason))
-	if c.takesBlocked {
-		c.out.Send(0, &amqp.ConnectionBlocked{Reason: reason})
-	}
-}
-
-// notifyUnblocked also restarts the heartbeat timeout: while the connection was not read,
-// the client's silence must not count.
-func (c *connection) notifyUnblocked() {
-	if c.takesBlocked {
+	if notified && c.takesBlocked {
 		c.out.Send(0, &amqp.ConnectionUnblocked{})
 	}
-	c.deadline.extended = time.Time{}
+	if notified { // while the connection was not read, the client's silence must not count
+		c.deadline.extended = time.Time{}
+	}
+	return nil
 }
 
 // awaitUnblocked waits before a publish while a resource alarm is on. Whatever was read

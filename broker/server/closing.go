@@ -105,7 +105,9 @@ func (c *connection) releaseAll() {
 	}
 	c.srv.Totals.ChannelsClosed.Add(uint64(c.channels.clear()))
 	c.usage.Close()
-	c.unlist()
+	if c.identity.Swap(nil) != nil { // it was among those that List returns
+		c.srv.Totals.ConnectionsClosed.Add(1)
+	}
 	if c.session != nil {
 		c.user.Rights.Pace(false)
 		c.user.VHost.Queues.Release(c)

@@ -33,13 +33,6 @@ func (c *connection) awaitConsumers() {
 	c.deadline.extended = time.Time{} // nothing was read during the wait
 }
 
-// takeTurn makes publishes wait for a turn while consumers fall behind. The next flush ends it.
-func (c *connection) takeTurn() {
-	if c.phase == running && c.user.Rights.Pacing.Behind {
-		c.user.Rights.BeginTurn(false, c.ctx.Done())
-	}
-}
-
 // takeCostlyTurn waits for a turn to publish one costly message, which must be flushed then.
 func (c *connection) takeCostlyTurn() error {
 	c.flush()

@@ -44,7 +44,9 @@ func (c *connection) read() error {
 		c.reads.Add(1)
 		c.received.Add(uint64(n))
 		to += n
-		c.takeTurn()
+		if c.phase == running && c.user.Rights.Pacing.Behind { // publishes wait for a turn, which the next flush ends
+			c.user.Rights.BeginTurn(false, c.ctx.Done())
+		}
 		used, err := c.frames(buf[from:to])
 		c.flush()
 		if err != nil {

@@ -232,13 +232,6 @@ func addrText(a net.Addr) string {
 	return a.String()
 }
 
-// unlist removes the connection from those that List returns.
-func (c *connection) unlist() {
-	if c.identity.Swap(nil) != nil {
-		c.srv.Totals.ConnectionsClosed.Add(1)
-	}
-}
-
 func (c *connection) info(i *identity) ConnectionInfo {
 	info := ConnectionInfo{
 		Protocol: i.protocol, Name: i.name, User: i.user, VHost: i.vhost, Mechanism: i.mechanism, ClientProperties: i.clientProperties(), Since: i.since,

@@ -116,7 +116,11 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 			failed <- fmt.Errorf("server: accept on %s: %w", l.Addr(), s.accept(accepting, l))
 		})
 	}
-	s.ended.Go(func() { s.watchAckTimeouts(accepting) })
+	s.ended.Go(func() {
+		for deadline.Sleep(accepting, ackSweep) {
+			s.CheckAckTimeouts()
+		}
+	})
 	accepts.Wait()
 	s.shutdown()
 	if ctx.Err() != nil {
