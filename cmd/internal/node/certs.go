@@ -99,17 +99,9 @@ func (f *certFiles) current() *tls.Config {
 	return config
 }
 
-func (f *certFiles) fileNames() []string {
-	names := []string{f.opts.cert, f.opts.key}
-	if f.opts.clientCA != "" {
-		names = append(names, f.opts.clientCA)
-	}
-	return names
-}
-
-// stat returns the state of the files. The state of a missing file is zero.
+// stat returns the state of the files. The state of a file that is missing, or that there is not, is zero.
 func (f *certFiles) stat() (states []certState) {
-	for _, name := range f.fileNames() {
+	for _, name := range []string{f.opts.cert, f.opts.key, f.opts.clientCA} {
 		var s certState
 		if info, err := os.Stat(name); err == nil {
 			s = certState{info.Size(), info.ModTime()}

@@ -40,12 +40,7 @@ func newConnLimit(name string, most int) *connLimit {
 	return &connLimit{name: name, most: most, now: time.Now, conns: map[net.Conn]*httpConn{}, ofPeer: map[string]int{}}
 }
 
-// applyTo counts the connections of a server.
-func (c *connLimit) applyTo(s *http.Server) *http.Server {
-	s.ConnState = c.state
-	return s
-}
-
+// state is http.Server.ConnState: it counts the connections of a server.
 func (c *connLimit) state(nc net.Conn, s http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

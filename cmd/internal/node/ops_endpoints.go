@@ -25,69 +25,62 @@ const (
 // opsEndpoints serves /metrics, /healthz and /readyz over HTTP. It needs no credentials and shows no message
 // data. Safe for concurrent use.
 type opsEndpoints struct {
-	mu          sync.Mutex
-	metrics     http.Handler // answers on /metrics
-	phase       phase
-	judge       func() health // nil: there is nothing to judge yet
-	ttlOff      bool
 	connections *connLimit
+	mu          sync.Mutex
+	served      served
+}
+
+// served is what the endpoints go by now.
+type served struct {
+	metrics http.Handler // answers on /metrics and the paths below it
+	phase   phase
+	judge   func() health // may be called from any goroutine; nil: there is nothing to judge yet
+	ttlOff  bool          // no message expires
 }
 
 func newOpsEndpoints(metrics prometheus.Gatherer) *opsEndpoints {
 	own := http.NewServeMux()
 	own.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	most, _ := openFiles()
-	return &opsEndpoints{metrics: own, phase: starting, connections: newConnLimit("ops", most.ops)}
+	return &opsEndpoints{served: served{metrics: own, phase: starting}, connections: newConnLimit("ops", most.ops)}
 }
 
-// watch has health say what judge does, which may be called from any goroutine. ttlOff says that no message expires.
-func (o *opsEndpoints) watch(judge func() health, ttlOff bool) {
+// change changes what the endpoints go by.
+func (o *opsEndpoints) change(change func(*served)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.judge, o.ttlOff = judge, ttlOff
+	change(&o.served)
 }
 
-func (o *opsEndpoints) enter(p phase) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.phase = p
+func (o *opsEndpoints) enter(p phase) { o.change(func(s *served) { s.phase = p }) }
+
+func (o *opsEndpoints) now() (is served) {
+	o.change(func(s *served) { is = *s })
+	return is
 }
 
 const opsTimeout = 10 * time.Second
 
 func (o *opsEndpoints) server() *http.Server {
-	return o.connections.applyTo(&http.Server{
+	return &http.Server{
 		Handler:           o.handler(),
+		ConnState:         o.connections.state,
 		ReadHeaderTimeout: opsTimeout,
 		ReadTimeout:       opsTimeout,
 		WriteTimeout:      3 * opsTimeout,
 		IdleTimeout:       6 * opsTimeout,
 		MaxHeaderBytes:    webHeaderBytes,
-	})
+	}
 }
 
 func (o *opsEndpoints) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", o.scrape)
-	mux.HandleFunc("GET /metrics/", o.scrape)
+	scrape := func(w http.ResponseWriter, r *http.Request) { o.now().metrics.ServeHTTP(w, r) }
+	mux.HandleFunc("GET /metrics", scrape)
+	mux.HandleFunc("GET /metrics/", scrape)
 	mux.HandleFunc("GET /healthz", o.healthz)
 	mux.HandleFunc("GET /readyz", o.readyz)
 	return mux
-}
-
-// showMetrics makes handler serve /metrics and the paths below it. Until then they have only the
-// process's own metrics.
-func (o *opsEndpoints) showMetrics(handler http.Handler) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.metrics = handler
-}
-
-func (o *opsEndpoints) scrape(w http.ResponseWriter, r *http.Request) {
-	o.mu.Lock()
-	handler := o.metrics
-	o.mu.Unlock()
-	handler.ServeHTTP(w, r)
 }
 
 // health is the body of /healthz.
@@ -118,14 +111,12 @@ func (o *opsEndpoints) healthz(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (o *opsEndpoints) health() (h health) {
-	o.mu.Lock()
-	phase, judge, ttlOff := o.phase, o.judge, o.ttlOff
-	o.mu.Unlock()
+	is := o.now()
 	h.Status, h.seen = string(incident.OK), &incident.View{}
-	if judge != nil {
-		h = judge()
+	if is.judge != nil {
+		h = is.judge()
 	}
-	if h.Phase = phase; ttlOff {
+	if h.Phase = is.phase; is.ttlOff {
 		h.Parts.TTL = "off: no message expires (CURFEW_TTL=off)"
 	}
 	return h
@@ -133,10 +124,7 @@ func (o *opsEndpoints) health() (h health) {
 
 // readyz answers 200 from the end of recovery until the stop begins.
 func (o *opsEndpoints) readyz(w http.ResponseWriter, _ *http.Request) {
-	o.mu.Lock()
-	p := o.phase
-	o.mu.Unlock()
-	code := http.StatusOK
+	p, code := o.now().phase, http.StatusOK
 	if p != ready {
 		code = http.StatusServiceUnavailable
 	}

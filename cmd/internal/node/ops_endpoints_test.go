@@ -59,7 +59,7 @@ func TestHealthIsTheVerdict(t *testing.T) {
 			var want []string
 			if c.judged != nil {
 				want = c.judged.Reasons
-				o.watch(func() health { return *c.judged }, false)
+				o.change(func(s *served) { s.judge = func() health { return *c.judged } })
 			}
 			w := get(t, o, "/healthz")
 			assert.Equal(t, c.code, w.Code)

@@ -119,7 +119,14 @@ func (o *ownBroker) openServer() error {
 		{name: "store", ask: func(answer func()) { o.broker.Commit(func(error) { answer() }) }},
 		{name: "server", ask: func(answer func()) { o.server.Connections(); answer() }},
 	}
-	o.n.parts = append(o.n.parts, o.broken)
+	o.n.parts = append(o.n.parts, func(ctx context.Context) error { // only a restart can find out what a failed write or sync left behind
+		select {
+		case err := <-o.broker.Failed():
+			return fmt.Errorf("the message store failed; start Curfew again to recover what was confirmed: %w", err)
+		case <-ctx.Done():
+			return nil
+		}
+	})
 	var seen connected
 	o.n.clients = func() []history.Client { return seen.versions(o.server) }
 	for _, c := range []prometheus.Collector{o.server, heldMessages{o}} {
@@ -213,17 +220,6 @@ func (o *ownBroker) openMonitor() (watcher, error) {
 	return made, nil
 }
 
-// broken returns the store's error soon after the store has failed: only a restart can find out what
-// a failed write or sync left behind.
-func (o *ownBroker) broken(ctx context.Context) error {
-	select {
-	case err := <-o.broker.Failed():
-		return fmt.Errorf("the message store failed; start Curfew again to recover what was confirmed: %w", err)
-	case <-ctx.Done():
-		return nil
-	}
-}
-
 // serve implements primary.
 func (o *ownBroker) serve(ctx context.Context, listeners []net.Listener) error {
 	if o.n.monitor == nil {
@@ -283,7 +279,7 @@ func (o *ownBroker) pages(ops *opsEndpoints, s *sockets) (*dashboard.Dashboard, 
 			}}
 		},
 	})
-	ops.showMetrics(api.Metrics(o.n.metrics))
+	ops.change(func(s *served) { s.metrics = api.Metrics(o.n.metrics) })
 	pages := o.n.mount(api.Handler(), api.Guard(o.n.curfewAPI(ops)), ui)
 	if bus := o.serviceBus(); bus.On() {
 		pages.serviceBus = &atom.Handler{Operations: o.operations, Options: bus}

@@ -57,7 +57,7 @@ func Serve(ctx context.Context, o Options, stdout io.Writer) (err error) {
 	}
 	n.looker.limits = append(n.looker.limits, pages.connections)
 	n.ready()
-	ops.watch(n.judge, ttlOff)
+	ops.change(func(s *served) { s.judge, s.ttlOff = n.judge, ttlOff })
 	registry.MustRegister(pages.connections, ops.connections)
 	defer n.runAudit(ctx)() // until nobody can change anything any more
 	defer s.serveWeb(ctx, pages, log)()

@@ -56,10 +56,10 @@ const (
 )
 
 func (w *web) server() *http.Server {
-	return w.connections.applyTo(&http.Server{
-		Handler: w, ReadHeaderTimeout: webHeaderTimeout, ReadTimeout: webReadTimeout, WriteTimeout: webWriteTimeout,
+	return &http.Server{
+		Handler: w, ConnState: w.connections.state, ReadHeaderTimeout: webHeaderTimeout, ReadTimeout: webReadTimeout, WriteTimeout: webWriteTimeout,
 		IdleTimeout: webIdleTimeout, MaxHeaderBytes: webHeaderBytes,
-	})
+	}
 }
 
 const httpShutdown = time.Second
