@@ -69,7 +69,10 @@ func (m *Monitor) Forecasts() []deadline.Forecast {
 			f.AtRisk, f.AsMeant, f.NearlyDue = 0, 0, false
 		}
 	}
-	return inOrder(all)
+	slices.SortFunc(all, func(a, b deadline.Forecast) int { // by risk, then by what is ahead
+		return cmp.Or(a.Compare(&b), cmp.Compare(b.AsMeant, a.AsMeant), cmp.Compare(b.Deadlines, a.Deadlines), cmp.Compare(a.VHost, b.VHost), cmp.Compare(a.Queue, b.Queue))
+	})
+	return all
 }
 
 // forecasts are those of all queues, of one moment.
@@ -128,14 +131,6 @@ func (f *forecaster) round() *forecasts {
 	f.meters = meters
 	f.counters.keep(meters)
 	return made
-}
-
-// inOrder sorts forecasts by risk, then by what is ahead.
-func inOrder(all []deadline.Forecast) []deadline.Forecast {
-	slices.SortFunc(all, func(a, b deadline.Forecast) int {
-		return cmp.Or(a.Compare(&b), cmp.Compare(b.AsMeant, a.AsMeant), cmp.Compare(b.Deadlines, a.Deadlines), cmp.Compare(a.VHost, b.VHost), cmp.Compare(a.Queue, b.Queue))
-	})
-	return all
 }
 
 // wait looks at how long the messages of a queue wait.

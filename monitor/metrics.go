@@ -33,7 +33,13 @@ func newMetrics(m *Monitor) *metrics {
 	})
 	reg.NewGaugeFunc(prometheus.GaugeOpts{Name: "curfew_deadline_next_timestamp_seconds",
 		Help: "The next deadline, leaving out those that have passed while consumers hold the messages; 0 when there is none."},
-		func() float64 { return float64(m.nextDeadline()) / 1e6 })
+		func() float64 {
+			_, nextAt := m.options.Pending.Waiting()
+			if nextAt != 0 {
+				nextAt = nextAt.Add(-m.options.Source.ClockOffset()) // by the wall clock
+			}
+			return float64(nextAt) / 1e6
+		})
 	to.MustRegister(x.lateness)
 	return x
 }

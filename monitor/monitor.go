@@ -156,15 +156,6 @@ func (m *Monitor) Health() Health {
 	return h
 }
 
-// nextDeadline returns the next deadline by the wall clock; 0 for none.
-func (m *Monitor) nextDeadline() deadline.Instant {
-	_, nextAt := m.options.Pending.Waiting()
-	if nextAt == 0 {
-		return 0
-	}
-	return nextAt.Add(-m.options.Source.ClockOffset())
-}
-
 // PendingBefore appends, for each of the instants in Unix ms, how many deadlines are at or before
 // it. Each count includes the deadlines that have passed while consumers hold the messages. It
 // leaves out the messages that wait 20 ms to be indexed. Safe for concurrent use.

@@ -173,17 +173,8 @@ func (x *Index) Claim(_ context.Context, until deadline.Instant, max int, leaseU
 		}
 	}
 	x.until = until
-	most := len(out) + max
-	if t, ok := x.line.turn(until); ok && max > 0 {
-		for len(out) < most {
-			q, ok := t.line.turn(until)
-			if !ok {
-				break
-			}
-			out = q.claim(until, min(turn, most-len(out)), leaseUntil, out)
-			t.line.served(q, q.lowest())
-		}
-		x.line.served(t, t.line.next())
+	if max > 0 { // otherwise nobody has a turn
+		out = x.claimLocked(until, len(out)+max, leaseUntil, out)
 	}
 	if next = x.line.next(); next == never {
 		next = 0
@@ -191,11 +182,32 @@ func (x *Index) Claim(_ context.Context, until deadline.Instant, max int, leaseU
 	return out, next, nil
 }
 
+// claimLocked adds shadows of one tenant to out, up to most in all.
+func (x *Index) claimLocked(until deadline.Instant, most int, leaseUntil deadline.Instant, out []deadline.Ref) []deadline.Ref {
+	t, ok := x.line.turn(until)
+	if !ok {
+		return out
+	}
+	for len(out) < most {
+		q, ok := t.line.turn(until)
+		if !ok {
+			break
+		}
+		out = q.claim(until, min(turn, most-len(out)), leaseUntil, out)
+		t.line.served(q, q.lowest())
+	}
+	x.line.served(t, t.line.next())
+	return out
+}
+
 // Len implements Store. It never fails.
-func (x *Index) Len(context.Context) (int64, error) {
+func (x *Index) Len(context.Context) (int64, error) { return x.Length(), nil }
+
+// Length is Len.
+func (x *Index) Length() int64 {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return int64(x.length), nil
+	return int64(x.length)
 }
 
 func checkAll(lists ...[]deadline.Ref) error {

@@ -21,7 +21,7 @@ func (r *redisSchedule) claim(ctx context.Context, l *monitor.Loop) error {
 	var refreshed time.Time
 	for ctx.Err() == nil {
 		l.Tick()
-		if state, _ := r.current(); state != monitor.ScheduleDown && time.Since(refreshed) >= scheduler.RefreshEvery {
+		if r.current() != monitor.ScheduleDown && time.Since(refreshed) >= scheduler.RefreshEvery {
 			refreshed = time.Now()
 			r.refresh(ctx)
 		}
@@ -61,11 +61,7 @@ func (r *redisSchedule) claimDue(ctx context.Context, buf []deadline.Ref) (wakeA
 	if !r.up() {
 		return laterAt, nil
 	}
-	waiting, err := r.due.Len(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("schedule: due list: %w", err)
-	}
-	if r.full.Store(waiting >= maxDue); waiting >= maxDue {
+	if r.full.Store(r.due.Length() >= maxDue); r.full.Load() {
 		r.answeredAt.Store(int64(nowAt))
 		return laterAt, nil
 	}

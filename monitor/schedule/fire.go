@@ -95,8 +95,8 @@ func (f *firing) round(ctx context.Context) (nextAt deadline.Instant, err error)
 		if fired, dueAt, err = f.from(ctx, f.m.due, nowAt, deadline.Eager); err != nil {
 			return nowAt, err
 		}
-		if dueAt == 0 || dueAt > nowAt {
-			f.m.redis.drained()
+		if (dueAt == 0 || dueAt > nowAt) && f.m.redis.full.Load() { // the claim loop waits for room
+			deadline.Wake(f.m.redis.wakeClaim.signal)
 		}
 	}
 	path, grace := f.m.indexFires()
@@ -174,8 +174,10 @@ func (f *firing) from(ctx context.Context, store scheduler.Store, untilAt deadli
 // record records what became of the batch.
 func (f *firing) record(ctx context.Context, path deadline.Path) error {
 	f.expired = f.sortAnswers() > 0
-	if f.expired && path == deadline.Stalled {
-		f.m.redis.distrust()
+	if r := f.m.redis; f.expired && path == deadline.Stalled && !r.distrusted.Swap(true) { // until the schedule has been checked
+		r.log.Warn("schedule let deadlines pass; the index fires")
+		deadline.Wake(r.wakeFire.signal)
+		deadline.Wake(r.checker)
 	}
 	for len(f.busy) > 0 {
 		queue := f.busy[0].Queue
@@ -208,7 +210,11 @@ func (f *firing) sortAnswers() (expired int) {
 			f.busy = append(f.busy, s)
 		}
 	}
-	f.m.metrics.countResults(&count)
+	for i, n := range count {
+		if n > 0 {
+			f.m.metrics.results[i].Add(float64(n))
+		}
+	}
 	return count[deadline.Expired]
 }
 

@@ -77,15 +77,6 @@ func (x *metrics) addRedis(reg promauto.Factory, r *redisSchedule) {
 	})
 }
 
-// countResults counts the answers to one batch.
-func (x *metrics) countResults(count *[deadline.Outcomes]int) {
-	for i, n := range count {
-		if n > 0 {
-			x.results[i].Add(float64(n))
-		}
-	}
-}
-
 // wrote counts one batch written to Redis.
 func (x *metrics) wrote(added, removed int, took time.Duration, err error) {
 	result := 0

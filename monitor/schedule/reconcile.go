@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -84,7 +85,7 @@ func (m *Scheduler) sync(ctx context.Context, r *redisSchedule, tick func()) err
 		return r.apply(ctx, nil, shadows)
 	}
 	p.add = func(ctx context.Context, shadows []deadline.Ref) error {
-		if state, _ := r.current(); state == monitor.ScheduleDown {
+		if r.current() == monitor.ScheduleDown {
 			return errLost
 		}
 		if err := limit.WaitN(ctx, len(shadows)); err != nil {
@@ -135,12 +136,14 @@ type pager struct {
 // sweep removes what the primary does not have, and returns how many shadows that were.
 func (p *pager) sweep(ctx context.Context, scan pages) (orphans int, err error) {
 	err = scan(ctx, func(page []deadline.Ref) error {
-		return chunks(page, func(some []deadline.Ref) error {
+		for some := range slices.Chunk(page, pageSize) {
 			n, err := p.removeGone(ctx, some)
 			orphans += n
-			p.known += len(some) - n
-			return err
-		})
+			if p.known += len(some) - n; err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return 0, fmt.Errorf("schedule: sweep: %w", err)
@@ -151,14 +154,16 @@ func (p *pager) sweep(ctx context.Context, scan pages) (orphans int, err error) 
 // upsert adds what the primary has, and returns how many shadows those are.
 func (p *pager) upsert(ctx context.Context, snapshot pages) (queued int, err error) {
 	err = snapshot(ctx, func(page []deadline.Ref) error {
-		return chunks(valid(page), func(some []deadline.Ref) error {
+		for some := range slices.Chunk(valid(page), pageSize) {
 			if err := p.add(ctx, some); err != nil {
 				return err
 			}
 			n, err := p.removeGone(ctx, some)
-			queued += len(some) - n
-			return err
-		})
+			if queued += len(some) - n; err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return 0, fmt.Errorf("schedule: snapshot: %w", err)
@@ -190,16 +195,4 @@ func (p *pager) removeGone(ctx context.Context, some []deadline.Ref) (int, error
 		return len(p.gone), p.restore(ctx, back)
 	}
 	return len(p.gone), nil
-}
-
-// chunks calls fn with at most pageSize of the shadows at a time.
-func chunks(shadows []deadline.Ref, fn func([]deadline.Ref) error) error {
-	for len(shadows) > 0 {
-		n := min(len(shadows), pageSize)
-		if err := fn(shadows[:n]); err != nil {
-			return err
-		}
-		shadows = shadows[n:]
-	}
-	return nil
 }

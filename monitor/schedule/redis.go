@@ -93,42 +93,31 @@ func newRedisSchedule(o Options, due *scheduler.Index, wakeFire *wakeup) *redisS
 	}
 }
 
-// current is the state and when it began.
-func (r *redisSchedule) current() (monitor.ScheduleState, time.Time) {
+func (r *redisSchedule) current() monitor.ScheduleState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.state, r.since
+	return r.state
 }
 
-// troubles says what is wrong, in words; first, why it is not up.
-func (r *redisSchedule) troubles() (down string, reasons []string) {
+// report adds to h how the schedule is, and what is wrong, in words; first, why it is not up.
+func (r *redisSchedule) report(h *monitor.Health) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	var reasons []string
 	if r.state != monitor.ScheduleUp && r.reason != "" {
-		down = fmt.Sprintf("redis schedule %s: %s", r.state, printable.Plainly(r.reason))
-		reasons = append(reasons, down)
+		h.Down = fmt.Sprintf("redis schedule %s: %s", r.state, printable.Plainly(r.reason))
+		reasons = append(reasons, h.Down)
 	} else if r.distrusted.Load() {
 		reasons = append(reasons, "redis schedule stuck: it let deadlines pass, the index fires")
 	}
-	return down, append(reasons, r.warnings...)
+	h.Schedule, h.Since, h.Reasons = r.state, r.since, slices.Concat(reasons, r.warnings, h.Reasons)
+	h.Orphans, h.ClockSkew = r.orphans.Load(), r.skew
 }
 
-func (r *redisSchedule) up() bool {
-	state, _ := r.current()
-	return state == monitor.ScheduleUp
-}
+func (r *redisSchedule) up() bool { return r.current() == monitor.ScheduleUp }
 
 // fires reports whether Redis fires, so that the index need not fire at the deadline.
 func (r *redisSchedule) fires() bool { return r.up() && !r.distrusted.Load() }
-
-// distrust lets the index fire until the schedule has been checked.
-func (r *redisSchedule) distrust() {
-	if !r.distrusted.Swap(true) {
-		r.log.Warn("schedule let deadlines pass; the index fires")
-		deadline.Wake(r.wakeFire.signal)
-		deadline.Wake(r.checker)
-	}
-}
 
 // fail marks the schedule as down and drops what was to be written.
 func (r *redisSchedule) fail(operation string, err error) {
@@ -206,13 +195,6 @@ func (r *redisSchedule) inspected(s scheduler.Status) {
 	r.warnings, r.skew = s.Warnings, time.Duration(s.SkewMillis)*time.Millisecond
 }
 
-// clockSkew is the clock of Redis less that of deadlines, as the last inspection found it.
-func (r *redisSchedule) clockSkew() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.skew
-}
-
 // requestSync requests a reconciliation of the schedule.
 func (r *redisSchedule) requestSync() {
 	r.resync.Store(true)
@@ -279,19 +261,5 @@ func (r *redisSchedule) put(more pending) {
 	}
 	if full {
 		r.fail("write", errBacklog)
-	}
-}
-
-// trust lets an up schedule fire again.
-func (r *redisSchedule) trust() {
-	if r.distrusted.Swap(false) {
-		deadline.Wake(r.wakeClaim.signal)
-	}
-}
-
-// drained lets the claim loop go on if it waits for room.
-func (r *redisSchedule) drained() {
-	if r.full.Load() {
-		deadline.Wake(r.wakeClaim.signal)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"go.uber.org/zap"
 
+	"curfew/broker/deadline"
 	"curfew/monitor"
 )
 
@@ -145,7 +146,9 @@ func (c *checker) check(ctx context.Context) error {
 			return err
 		}
 	}
-	c.r.trust()
+	if c.r.distrusted.Swap(false) { // it may fire again
+		deadline.Wake(c.r.wakeClaim.signal)
+	}
 	return nil
 }
 
@@ -154,14 +157,7 @@ func (c *checker) check(ctx context.Context) error {
 // change before the index does. What is on the due list may or may not be stored.
 func (c *checker) differs(ctx context.Context) (bool, error) {
 	_, written := c.r.writer.progress()
-	indexed, err := c.m.index.Len(ctx)
-	if err != nil {
-		return false, fmt.Errorf("schedule: index: %w", err)
-	}
-	due, err := c.r.due.Len(ctx)
-	if err != nil {
-		return false, fmt.Errorf("schedule: due list: %w", err)
-	}
+	indexed, due := c.m.index.Length(), c.r.due.Length()
 	stored, err := ask(ctx, "count", c.r.store.Len)
 	if err != nil {
 		return false, err

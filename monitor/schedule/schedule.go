@@ -33,7 +33,7 @@ type Scheduler struct {
 
 	stepper *stepper // nil: the loops read, index and fire
 
-	redis *redisSchedule  // nil: the index is the schedule
+	redis *redisSchedule   // nil: the index is the schedule
 	due   *scheduler.Index // with redis: shadows claimed ahead of their time, or too near to be written
 }
 
@@ -57,7 +57,7 @@ func New(o Options) (*Scheduler, error) {
 	for range feedBuffers {
 		m.free <- &feedEvents{events: make([]deadline.Event, feedBatch)}
 	}
-	m.index = &index{Index: scheduler.NewIndex(m.tenantOf), log: m.log}
+	m.index = &index{Index: scheduler.NewIndex(m.tenantOf)}
 	if m.Monitor, err = monitor.New(monitor.Options{
 		Source: o.Primary, Pending: m.index, Restarted: m.requestReconcile, Meant: o.Meant,
 		Record: o.Record, Log: o.Log, Registerer: o.Registerer,
@@ -106,10 +106,7 @@ func (m *Scheduler) Health() monitor.Health {
 		h.Lag = max(m.primary.Now().Sub(nextAt), 0)
 	}
 	if m.redis != nil {
-		h.Schedule, h.Since = m.redis.current()
-		down, troubles := m.redis.troubles()
-		h.Down, h.Reasons = down, append(troubles, h.Reasons...)
-		h.Orphans, h.ClockSkew = m.redis.orphans.Load(), m.redis.clockSkew()
+		m.redis.report(&h)
 	}
 	return h
 }
@@ -118,14 +115,9 @@ func (m *Scheduler) Health() monitor.Health {
 type index struct {
 	*scheduler.Index
 	window atomic.Int64 // shadows that wait to be indexed
-	log    *zap.Logger
 }
 
 // Waiting leaves out deadlines that have passed and were put off because consumers hold the messages.
 func (x *index) Waiting() (pending int64, nextAt deadline.Instant) {
-	n, err := x.Len(context.Background())
-	if err != nil {
-		x.log.Error("index", zap.Error(err))
-	}
-	return n + x.window.Load(), x.First()
+	return x.Length() + x.window.Load(), x.First()
 }

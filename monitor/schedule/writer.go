@@ -153,36 +153,34 @@ func (r *redisSchedule) write(ctx context.Context, l *monitor.Loop) error {
 	}
 }
 
-// flush writes p in bounded calls.
+// flush writes p.
 func (r *redisSchedule) flush(ctx context.Context, p *pending) error {
 	for _, l := range p.later {
 		p.add = append(p.add, l.Ref)
 	}
-	if err := chunks(p.add, func(some []deadline.Ref) error {
-		return r.apply(ctx, some, nil)
-	}); err != nil {
+	if err := r.apply(ctx, p.add, nil); err != nil {
 		return err
 	}
 	if err := r.rescore(ctx, p.later); err != nil {
 		return err
 	}
-	if err := chunks(p.remove, func(some []deadline.Ref) error {
-		return r.apply(ctx, nil, some)
-	}); err != nil {
+	if err := r.apply(ctx, nil, p.remove); err != nil {
 		return err
 	}
-	return chunks(p.again, func(some []deadline.Ref) error {
-		return r.apply(ctx, some, nil)
-	})
+	return r.apply(ctx, p.again, nil)
 }
 
-// apply writes one batch, timed and counted.
-func (r *redisSchedule) apply(ctx context.Context, add, remove []deadline.Ref) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	started := time.Now()
-	err := r.store.Apply(ctx, add, remove)
-	r.metrics.wrote(len(add), len(remove), time.Since(started), err)
+// apply writes additions or removals in bounded calls, timed and counted.
+func (r *redisSchedule) apply(ctx context.Context, add, remove []deadline.Ref) (err error) {
+	for err == nil && len(add)+len(remove) > 0 {
+		n, m := min(len(add), pageSize), min(len(remove), pageSize)
+		call, cancel := context.WithTimeout(ctx, callTimeout)
+		started := time.Now()
+		err = r.store.Apply(call, add[:n], remove[:m])
+		cancel()
+		r.metrics.wrote(n, m, time.Since(started), err)
+		add, remove = add[n:], remove[m:]
+	}
 	return err
 }
 
