@@ -13,7 +13,7 @@ type queue struct {
 	of      *tenant
 	held    bool // see Index.Hold
 	waiting sorted
-	moved   deadline.Heap[Later] // by score; Index.places has where
+	moved   deadline.Heap[Later] // by score; moves.places has where
 }
 
 // moves are the places of shadows in the heaps of their queues.
