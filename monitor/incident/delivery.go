@@ -103,7 +103,10 @@ func (d *delivery) use(list []sinkSettings) {
 		outboxes = append(outboxes, o)
 		if o.settings != s {
 			o.settings, d.reminded = s, time.Time{}
-			o.use(d.newSink(s))
+			made := d.newSink(s) // which gets what waits, too
+			o.mu.Lock()
+			o.sink, o.fails = made, nil
+			o.mu.Unlock()
 		}
 	}
 	for _, o := range ended {

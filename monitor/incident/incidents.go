@@ -179,9 +179,7 @@ func (a *Incidents) Look() {
 }
 
 // Reload makes Run read the file now, whether it has changed or not, and log the result.
-func (a *Incidents) Reload() {
-	deadline.Wake(a.reload)
-}
+func (a *Incidents) Reload() { deadline.Wake(a.reload) }
 
 // watchFile puts the file in force when it changes. A file with mistakes is logged, is an incident, and changes nothing.
 func (a *Incidents) watchFile(ctx context.Context) {

@@ -48,13 +48,6 @@ type outbox struct {
 	arrived chan struct{}
 }
 
-// use sends the notifications that wait, and those that follow, to another sink of the same name.
-func (o *outbox) use(s sink) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.sink, o.fails = s, nil
-}
-
 // send sends a once, ahead of those that wait.
 func (o *outbox) send(ctx context.Context, a *notice) error {
 	o.mu.Lock()

@@ -99,7 +99,7 @@ func (f *certFiles) current() *tls.Config {
 	return config
 }
 
-// stat returns the state of the files. The state of a file that is missing, or that there is not, is zero.
+// stat returns the state of the files. The state of a file that is missing or not named is zero.
 func (f *certFiles) stat() (states []certState) {
 	for _, name := range []string{f.opts.cert, f.opts.key, f.opts.clientCA} {
 		var s certState
