@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
+	"slices"
 
 	"curfew/broker/deadline"
 	"curfew/broker/policy"
@@ -202,16 +203,19 @@ func (l *Locks) Keep(seqs []queue.Seq, c *Consumer) {
 	s := q.env.Begin()
 	defer s.Done()
 	var back []queue.Seq
-	q.lock(s)
-	for _, seq := range seqs {
-		if k, ok := l.table.find(seq); ok {
-			k.c, k.holder = nil, nil
-			l.table.of[seq] = k
-		} else {
-			back = append(back, seq)
+	for some := range slices.Chunk(seqs, queue.AtOnce) {
+		q.lock(s)
+		s.touched += len(some)
+		for _, seq := range some {
+			if k, ok := l.table.find(seq); ok {
+				k.c, k.holder = nil, nil
+				l.table.of[seq] = k
+			} else {
+				back = append(back, seq)
+			}
 		}
+		q.unlock(s, "settle")
 	}
-	q.unlock(s, "settle")
 	if len(back) > 0 {
 		q.SettleWith(s, Release, back, c)
 	}

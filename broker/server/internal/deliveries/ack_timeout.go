@@ -8,30 +8,49 @@ import (
 // Overdue returns the timeout, in ms, of a delivery that was not acknowledged in time, or 0
 // if there is none. serverMillis is the timeout for deliveries whose consumer and queue set
 // none; 0 means none. It examines only deliveries older than the shortest timeout on the
-// channel.
+// channel. They may be millions: queues that deliver to the channel do not wait for all of them.
 func (d *Deliveries) Overdue(now deadline.Instant, serverMillis int64) (timeoutMillis int64) {
+	shortest := d.shortestTimeout(serverMillis)
+	for tag, more := uint64(1), true; more && timeoutMillis == 0; {
+		timeoutMillis, tag, more = d.overdueStep(tag, now, serverMillis, shortest)
+	}
+	return timeoutMillis
+}
+
+// shortestTimeout is the shortest of the server's and those of the channel's consumers; 0: none.
+func (d *Deliveries) shortestTimeout(serverMillis int64) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed || d.unacked.count == 0 {
-		return 0
-	}
-	shortest := serverMillis
 	for _, c := range d.consumers {
-		shortest = shorter(shortest, timeoutOf(&Unacked{Queue: c.Queue, Consumer: c}, serverMillis))
+		serverMillis = shorter(serverMillis, timeoutOf(&Unacked{Queue: c.Queue, Consumer: c}, serverMillis))
 	}
-	for _, m := range d.unacked.from(1) {
+	return serverMillis
+}
+
+// overdueStep is Overdue for some deliveries, from a tag on. more: it goes on at next.
+func (d *Deliveries) overdueStep(tag uint64, now deadline.Instant, serverMillis, shortest int64) (timeoutMillis int64, next uint64, more bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return 0, 0, false
+	}
+	left := endAtOnce
+	for t, m := range d.unacked.from(tag) {
+		if left--; left < 0 {
+			return 0, t, true
+		}
 		if m.Queue == nil {
 			continue
 		}
 		age := now.Sub(m.At).Milliseconds()
-		if t := timeoutOf(m, serverMillis); t > 0 && age > t {
-			return t
+		if timeout := timeoutOf(m, serverMillis); timeout > 0 && age > timeout {
+			return timeout, 0, false
 		}
 		if shortest == 0 || age <= shortest {
 			break
 		}
 	}
-	return 0
+	return 0, 0, false
 }
 
 // timeoutOf returns how long a delivery may stay unacknowledged, in ms; 0 means forever.

@@ -46,6 +46,57 @@ func TestLockOfADeferredSettlementLapses(t *testing.T) {
 }
 
 // BenchmarkDeferredLocksLapse: each costs the same, however many are deferred.
+// What takes long with many settlements leaves the lock to others: a queue that delivers to the channel waits for it.
+func TestManyDeferredLeaveTheLock(t *testing.T) {
+	const n = 100_000
+	q := new(broker.Queue)
+	for _, c := range []struct {
+		name string
+		do   func(*Deliveries)
+		done func(*Deliveries) int
+	}{
+		{"defer", func(d *Deliveries) { assert.NoError(t, d.Defer(broker.Ack, 0, true, amqp.BasicAckID)) }, func(d *Deliveries) int { return n - d.unacked.count }},
+		{"roll back", (*Deliveries).PutBackDeferred, func(d *Deliveries) int { return d.unacked.count }},
+		{"commit", func(d *Deliveries) {
+			runs, err := d.TakeDeferred()
+			assert.NoError(t, err)
+			assert.Len(t, runs[0].Seqs, n)
+		}, func(d *Deliveries) int { return int(d.counts.Acked) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for between := 0; between == 0; { // without a lock in between it never ends
+				d := new(Deliveries)
+				for seq := range queue.Seq(n) {
+					d.unacked.add(Unacked{Queue: q, Seq: seq + 1, locked: true})
+				}
+				if c.name == "roll back" || c.name == "commit" {
+					require.NoError(t, d.Defer(broker.Ack, 0, true, amqp.BasicAckID))
+				}
+				ended, looks := make(chan struct{}), make(chan int)
+				go func() {
+					seen := 0
+					for {
+						select {
+						case <-ended:
+							looks <- seen
+							return
+						default:
+						}
+						d.mu.Lock()
+						if at := c.done(d); at > 0 && at < n {
+							seen++
+						}
+						d.mu.Unlock()
+					}
+				}()
+				c.do(d)
+				close(ended)
+				between = <-looks
+			}
+		})
+	}
+}
+
 func BenchmarkDeferredLocksLapse(b *testing.B) {
 	for _, n := range []int{1 << 12, 1 << 14, 1 << 16} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -105,12 +105,13 @@ func (d *Deliveries) Reply(consumer string, m *broker.Publication) (lost bool) {
 func (d *Deliveries) Lapsed(id uint64, seq queue.Seq) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	lapsed := d.unacked.lapse(id, seq)
+	key := lockKey{id, seq}
+	tag, lapsed := d.unacked.lapse(key)
 	if lapsed && d.KeepLocks {
-		m, _ := d.unacked.take(d.unacked.lastLapsed)
+		m, _ := d.unacked.take(tag)
 		d.giveCreditLocked(m)
 	}
-	return lapsed || d.lapseDeferredLocked(id, seq)
+	return lapsed || d.lapseDeferredLocked(key)
 }
 
 // Close ends the consumers and returns the unacked messages. The messages come first, so that

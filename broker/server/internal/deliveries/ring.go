@@ -32,14 +32,22 @@ func (m *Unacked) brokers() *broker.Consumer {
 // move to old, so that one message held for a long time does not make the ring as long as everything delivered since.
 // The zero value is empty, and its first tag is 1. Guarded by Deliveries.mu.
 type ring struct {
-	chunks     []*chunk                    // length a power of two, or nil. Those of the tags behind first up to next are there
-	spare      *chunk                      // nil, or an empty one
-	first      uint64                      // all tags up to it are settled or in old
-	next       uint64                      // the last tag given out
-	count      int                         // not settled
-	old        btree.Map[uint64, *Unacked] // in order, so that a step takes some of very many
-	lastLapsed uint64                      // the next lapsed delivery is probably behind this tag
+	chunks []*chunk                    // length a power of two, or nil. Those of the tags behind first up to next are there
+	spare  *chunk                      // nil, or an empty one
+	first  uint64                      // all tags up to it are settled or in old
+	next   uint64                      // the last tag given out
+	count  int                         // not settled
+	old    btree.Map[uint64, *Unacked] // in order, so that a step takes some of very many
+	locked map[lockKey]uint64          // tags of what has a lock: locks of several queues, and renewed ones, lapse in any order
 }
+
+// lockKey is the message of a delivery that has a lock.
+type lockKey struct {
+	queue uint64 // its incarnation
+	seq   queue.Seq
+}
+
+func (m *Unacked) lockKey() lockKey { return lockKey{m.Queue.ID, m.Seq} }
 
 const chunkTags = 32
 
@@ -70,7 +78,24 @@ func (r *ring) add(m Unacked) (tag uint64) {
 	r.next = tag
 	*r.slot(tag) = m
 	r.count++
+	r.noteLock(tag, &m)
 	return tag
+}
+
+func (r *ring) noteLock(tag uint64, m *Unacked) {
+	if !m.locked || m.Seq == 0 {
+		return
+	}
+	if r.locked == nil {
+		r.locked = map[lockKey]uint64{}
+	}
+	r.locked[m.lockKey()] = tag
+}
+
+func (r *ring) forgetLock(m *Unacked) {
+	if m.locked && m.Seq != 0 {
+		delete(r.locked, m.lockKey())
+	}
 }
 
 // skip gives out a tag for a delivery that needs no settlement.
@@ -133,6 +158,7 @@ func (r *ring) take(tag uint64) (m Unacked, ok bool) {
 		if ok {
 			m = *old
 			r.count--
+			r.forgetLock(&m)
 		}
 		return m, ok
 	}
@@ -145,6 +171,7 @@ func (r *ring) take(tag uint64) (m Unacked, ok bool) {
 	}
 	m, s.Queue, s.Consumer, s.Seq = *s, nil, nil, 0
 	r.count--
+	r.forgetLock(&m)
 	r.trim()
 	return m, true
 }
@@ -176,6 +203,7 @@ func (r *ring) takeSome(first, last uint64, of *Consumer, most int, out []Unacke
 		most--
 		if m.Queue != nil && (of == nil || m.Consumer == of) {
 			out = append(out, *m)
+			r.forgetLock(m)
 			*m = Unacked{}
 			r.count--
 			if t <= r.first {
@@ -210,29 +238,24 @@ func (r *ring) tagsUpTo(tag uint64, most int) (tags []uint64) {
 	return tags
 }
 
-// lapse marks the delivery of a message as lost, and returns false if there is none. Locks
-// lapse in the order of delivery, so the search starts behind the last one.
-func (r *ring) lapse(id uint64, seq queue.Seq) bool {
-	from := r.lastLapsed + 1
-	return r.lapseIn(from, r.next, id, seq) || r.lapseIn(1, from-1, id, seq)
-}
-
-func (r *ring) lapseIn(from, to uint64, id uint64, seq queue.Seq) bool {
-	for t, m := range r.from(from) {
-		if t > to {
-			break
-		}
-		if m.Seq == seq && m.Queue != nil && m.Queue.ID == id {
-			m.Seq, r.lastLapsed = 0, t
-			return true
-		}
+// lapse marks the delivery of a message as lost, and returns its tag, or false if there is none.
+func (r *ring) lapse(key lockKey) (tag uint64, ok bool) {
+	if tag, ok = r.locked[key]; !ok {
+		return 0, false
 	}
-	return false
+	delete(r.locked, key)
+	m, old := r.old.Get(tag)
+	if !old {
+		m = r.slot(tag)
+	}
+	m.Seq = 0
+	return tag, true
 }
 
 // putBack restores a delivery under the tag with which take returned it.
 func (r *ring) putBack(tag uint64, m Unacked) {
 	r.count++
+	r.noteLock(tag, &m)
 	if tag > r.first {
 		*r.slot(tag) = m
 	} else {
@@ -246,6 +269,6 @@ func (r *ring) trim() {
 		r.pass()
 	}
 	if r.first == r.next && r.tags() > ringLarge {
-		r.chunks, r.spare = nil, nil
+		r.chunks, r.spare, r.locked = nil, nil, nil
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"pgregory.net/rapid"
@@ -150,17 +151,54 @@ func TestFewOfManyAreTakenInSteps(t *testing.T) {
 func TestLapse(t *testing.T) {
 	var r ring
 	q := new(broker.Queue)
-	r.add(Unacked{Queue: q, Seq: 1})
-	r.add(Unacked{Queue: q, Seq: 2})
+	lapse := func(seq queue.Seq) bool {
+		_, ok := r.lapse(lockKey{q.ID, seq})
+		return ok
+	}
+	locked := func(seq queue.Seq) uint64 { return r.add(Unacked{Queue: q, Seq: seq, locked: true}) }
+	locked(1)
+	locked(2)
 	_, ok := r.take(2)
 	assert.True(t, ok)
-	r.add(Unacked{Queue: q, Seq: 2})
-	assert.True(t, r.lapse(q.ID, 1))
-	assert.True(t, r.lapse(q.ID, 2))
-	assert.False(t, r.lapse(q.ID, 2), "it has lapsed")
+	assert.False(t, lapse(2), "it was settled")
+	locked(2)
+	assert.True(t, lapse(1))
+	assert.True(t, lapse(2))
+	assert.False(t, lapse(2), "it has lapsed")
 	for tag := uint64(1); tag <= 3; tag += 2 {
 		m, ok := r.take(tag)
 		assert.True(t, ok)
 		assert.Zero(t, m.Seq)
 	}
+	far := locked(3)
+	for range ringLarge * ringSparse { // it is left behind
+		r.take(locked(4))
+	}
+	m, _ := r.take(far)
+	r.putBack(far, m)
+	locked(5)
+	assert.True(t, lapse(3), "of an old one")
+	out, _ := r.takeSome(1, r.next, nil, 100, nil)
+	assert.Len(t, out, 2)
+	assert.Empty(t, r.locked, "as they are settled")
+}
+
+// Locks of several queues, and those that were renewed, do not lapse in the order of delivery: none is searched for.
+func TestLocksLapseInAnyOrder(t *testing.T) {
+	var r ring
+	const n = 100_000
+	queues := [2]*broker.Queue{new(broker.Queue), new(broker.Queue)}
+	queues[1].ID = 1
+	for i := range queue.Seq(2 * n) {
+		r.add(Unacked{Queue: queues[i/n], Seq: i%n + 1, locked: true})
+	}
+	began := time.Now()
+	for i := range queue.Seq(n) {
+		for _, key := range []lockKey{{0, n - i}, {1, n - i}} {
+			if _, ok := r.lapse(key); !ok {
+				t.Fatal(key, "is not there")
+			}
+		}
+	}
+	assert.Less(t, time.Since(began), 10*time.Second, "as many searches would take a minute")
 }
