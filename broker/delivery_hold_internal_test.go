@@ -123,6 +123,14 @@ func TestNoStepTouchesVeryMany(t *testing.T) {
 			x.sink.prefetch = 0
 			x.q.Messages.Settle(PutBack, x.sink.held, x.c)
 		}, ready: n},
+		"locks that a receiver leaves behind": {args: amqp.Table{"x-lock-duration": int64(1000)}, do: func(x *fixture) {
+			consume(x, n)
+			x.q.Messages.Locks.Keep(x.sink.held, x.c)
+			assert.Equal(t, n, x.q.Messages.State().Unacked)
+			x.c.Cancel()
+			now.Add(int64(2 * time.Second))
+			require.Eventually(t, func() bool { x.b.env.Timers.RunDue(); return x.q.Messages.State().Unacked == 0 }, time.Minute, time.Millisecond)
+		}, ready: n},
 		"purge of what waits": {do: func(x *fixture) {
 			_, err := x.vh.Policies.Set(policy.User, policy.Policy{Name: "p", Pattern: "^q$", ApplyTo: policy.Queues, Definition: policy.Definition{"retry-backoff": "1s"}})
 			require.NoError(t, err)

@@ -290,11 +290,17 @@ func (p *Publisher) Flush(refused []int) []int {
 	if p.batch == nil {
 		return refused[:0]
 	}
-	s := p.vh.b.env.Begin()
-	s.Paced = p.rights.Pacing.On
+	s := p.begin()
 	p.batch.Flush(s)
 	p.endBatch()
 	return p.end(s, refused)
+}
+
+// begin begins a transition in which messages enter queues.
+func (p *Publisher) begin() *delivery.Transition {
+	s := p.vh.b.env.Begin()
+	s.Awaits, s.Paced = true, p.rights.Pacing.On
+	return s
 }
 
 // end ends a transition, and returns the publishes that were refused in refused.

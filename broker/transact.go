@@ -52,7 +52,7 @@ func (p *Publisher) Transact(settlings []Settling, refused []int) []int {
 	p.count = 0
 	p.Pause()
 	p.counts.flush(p.vh.b)
-	s := p.vh.b.env.Begin()
+	s := p.begin()
 	if p.AllOrNone && p.batch != nil && p.batch.Refuses() {
 		p.batch.Discard(s.Env.Store)
 		p.endBatch()
@@ -61,7 +61,6 @@ func (p *Publisher) Transact(settlings []Settling, refused []int) []int {
 		}
 		s.Env.Counters.Refused.Add(uint64(added))
 	}
-	s.Paced = p.rights.Pacing.On
 	s.Whole, s.AllOrNone = true, p.AllOrNone
 	if p.batch != nil {
 		p.batch.Hold(s.Env.Store)

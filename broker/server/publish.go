@@ -18,11 +18,17 @@ func (ch *channel) addContent(f amqp.Frame) error {
 	}
 	err = ch.publish(m)
 	ch.content.release(&c.usage)
-	if c.flow.costly {
+	if c.flow.costly || ch.full() {
 		c.flush()
 	}
 	return err
 }
+
+// flushEntries is how many messages in queues one flush makes, give or take those of one publish: what one read brings may be a thousand
+// publishes, and each of them go to tens of thousands of queues.
+const flushEntries = 1 << 14
+
+func (ch *channel) full() bool { return ch.dirty && ch.publisher.Entries() >= flushEntries }
 
 // publish adds a complete message to the batch, or returns it to the client.
 func (ch *channel) publish(m *broker.Publication) error {

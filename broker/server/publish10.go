@@ -123,7 +123,7 @@ func (s *session10) publish(l *link10, message []byte) error {
 		}
 	}
 	s.settle(l, place, state)
-	if s.p.c.flow.costly {
+	if s.p.c.flow.costly || s.ch.full() {
 		s.p.c.flush()
 	}
 	return nil

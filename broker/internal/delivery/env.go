@@ -39,15 +39,16 @@ const (
 	feedShare = 1 << 12
 	// feedPatience is how long the operation waits for the monitor after each of its steps, at most.
 	feedPatience = 20 * time.Millisecond
+	// feedAhead is how many events there may be that the monitor has not taken when a client publishes more: it takes them
+	// within a tenth of a second. If the feed overflowed, the deadlines of everybody would wait for the monitor's next snapshot.
+	feedAhead = 1 << 14
+	// feedStill is how long the monitor takes nothing until clients publish without waiting for it.
+	feedStill = time.Second
 )
 
 // AwaitFeed is called with no lock held between two steps of an operation on very many messages, so
 // that their events do not hold up those of others.
-func (e *Env) AwaitFeed() {
-	for waited := time.Duration(0); waited < feedPatience && e.Feed.Pending() > feedShare; waited += time.Millisecond {
-		time.Sleep(time.Millisecond)
-	}
-}
+func (e *Env) AwaitFeed() { e.Feed.await(feedShare) }
 
 // Init must be called once Clock is set, and before any queue is made.
 func (e *Env) Init() {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"curfew/broker/deadline"
 )
@@ -21,6 +22,7 @@ type feed struct {
 	chunks [][]deadline.Event // oldest first, all but the last one full
 	next   int                // of the first chunk, the first event that was not taken
 	n      int                // events that were not taken
+	since  time.Time          // when events were last taken, or the first of these came
 	Signal chan struct{}      // of one element, from the start
 }
 
@@ -34,6 +36,9 @@ func (f *feed) Push(events []deadline.Event) {
 	}
 	f.mu.Lock()
 	first := f.n == 0
+	if first {
+		f.since = time.Now()
+	}
 	if f.n+len(events) > maxEvents {
 		f.lagged = true
 	} else {
@@ -68,6 +73,20 @@ func (f *feed) Pending() int {
 	return f.n
 }
 
+// await waits until no more than share events are pending, for feedPatience at most.
+func (f *feed) await(share int) {
+	for waited := time.Duration(0); waited < feedPatience && f.Pending() > share; waited += time.Millisecond {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// standsStill reports whether the subscriber takes nothing: its loop has failed, or it waits for a manual clock.
+func (f *feed) standsStill() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.n > 0 && time.Since(f.since) > feedStill
+}
+
 // Take moves up to len(buf) events into buf. lagged: events were dropped since the last call.
 func (f *feed) Take(buf []deadline.Event) (n int, lagged bool) {
 	f.mu.Lock()
@@ -85,6 +104,7 @@ func (f *feed) Take(buf []deadline.Event) (n int, lagged bool) {
 			f.chunks[0] = f.chunks[0][:0] // it is used again
 		}
 	}
+	f.since = time.Now()
 	lagged, f.lagged = f.lagged, false
 	return n, lagged
 }

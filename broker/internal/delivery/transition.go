@@ -32,6 +32,8 @@ type Transition struct {
 	Paced      bool        // its publisher can be asked to wait (flow)
 	behind     bool        // consumers fall behind (flow)
 	crowded    []*Queue    // queues that its publisher has to wait for
+	Awaits     bool        // its publisher is a client, which waits for the monitor (awaitFeed)
+	fed        int         // events for the monitor since then
 	source     Source
 	props      []byte // of the delivery being made
 	headers    []byte // likewise, where the queue shows its receivers more (withHeadersLocked)
@@ -124,6 +126,7 @@ func (s *Transition) recycle() {
 	s.Transfers = s.Transfers[:0]
 	clear(s.crowded)
 	s.crowded, s.Paced, s.behind = s.crowded[:0], false, false
+	s.Awaits, s.fed = false, 0
 	transitions.Put(s)
 }
 
@@ -162,6 +165,7 @@ func (s *Transition) FinishLocked(l *Letters) {
 		s.posted = 0
 	}
 	s.Env.Feed.Push(s.Events)
+	s.fed += len(s.Events)
 	if !s.Whole {
 		s.Env.Store.Enqueued(s.Entered)
 	}
@@ -171,6 +175,16 @@ func (s *Transition) FinishLocked(l *Letters) {
 		s.Entered, s.Settled = s.Entered[:0], s.Settled[:0]
 	}
 	s.Events, s.amended = s.Events[:0], s.amended[:0]
+}
+
+// awaitFeed is called with no lock held after messages have entered queues. A client that publishes deadlines faster than the
+// monitor takes them waits, after some of them or, last, after all.
+func (s *Transition) awaitFeed(last bool) {
+	if s.Awaits && (s.fed >= queue.AtOnce || last && s.fed > 0) {
+		if s.fed = 0; !s.Env.Feed.standsStill() {
+			s.Env.Feed.await(feedAhead)
+		}
+	}
 }
 
 // Transfer is the move of a message from one queue into others, which happens as a whole.
