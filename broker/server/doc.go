@@ -77,6 +77,7 @@
 //     whose publishes are costly waits for its turn (flow.go). While a resource alarm is on, a
 //     connection that publishes is not read at all (blocked.go); if its client is gone, it is
 //     closed (peer.go).
+//   - What one read publishes is flushed in parts if it goes to very many queues (flushEntries).
 //   - An open transaction holds at most 65,536 publishes and 256 MiB. A publish beyond that
 //     is answered with 406.
 //   - Direct replies are lost when 16 MiB wait in the outbox: nobody waits for them.

@@ -29,7 +29,7 @@
 // (x-dead-letter-strategy at-least-once): a timer retries them. The clock as read under the
 // lock decides whether a deadline has come: late is possible, early is not.
 //
-// Everything has a bound: the feed (when it is full, its reader takes a snapshot), the letters
+// Everything has a bound: the feed (clients that publish wait before it is full; if it is, its reader takes a snapshot), the letters
 // in line (when there are too many, a caller that causes more helps to move them), and the
 // scratch memory that is kept for the next call.
 //
