@@ -94,13 +94,13 @@ func (d *desk) bodies(q *broker.Queue) (bodies []string) {
 }
 
 // replays are those of a desk, as an administrator handles them.
-type replays struct{ *operate.Access }
+type replays struct{ *operate.Operations }
 
 var root = operate.Actor{Name: "root", Tags: []string{"administrator"}}
 
 func (d *desk) runs(dir string) replays {
 	d.t.Helper()
-	r := replays{operate.New(operate.Options{Broker: d.b}).Access}
+	r := replays{operate.New(operate.Options{Broker: d.b})}
 	if dir != "" {
 		require.NoError(d.t, r.OpenReplays(dir))
 	}
@@ -113,20 +113,20 @@ func (r replays) Start(ctx context.Context, o deadletters.Request) (deadletters.
 }
 
 func (r replays) List() []deadletters.Replay {
-	list, _ := operate.ListReplays.Do(context.Background(), r.Access, root, operate.None{})
+	list, _ := operate.ListReplays.Do(context.Background(), r.Operations, root, operate.None{})
 	return list
 }
 
 func (r replays) Get(id string) (deadletters.Replay, error) {
-	return operate.ShowReplay.Do(context.Background(), r.Access, root, operate.ReplayName{ID: id})
+	return operate.ShowReplay.Do(context.Background(), r.Operations, root, operate.ReplayName{ID: id})
 }
 
 func (r replays) Cancel(id string) (deadletters.Replay, error) {
-	return operate.CancelReplay.Do(context.Background(), r.Access, root, operate.ReplayName{ID: id})
+	return operate.CancelReplay.Do(context.Background(), r.Operations, root, operate.ReplayName{ID: id})
 }
 
 func (r replays) Resume(id string) (deadletters.Replay, error) {
-	return operate.ResumeReplay.Do(context.Background(), r.Access, root, operate.ReplayName{ID: id})
+	return operate.ResumeReplay.Do(context.Background(), r.Operations, root, operate.ReplayName{ID: id})
 }
 
 // replay carries an order about "dlq" out and returns how it ended.

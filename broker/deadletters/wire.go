@@ -2,20 +2,6 @@ package deadletters
 
 import "curfew/broker/queue"
 
-// Query is the body of the API's requests that show or export the dead letters of a queue.
-type Query struct {
-	Filter   Filter    `json:"filter,omitempty"`   // an expression, such as reason == "expired"; it may stand in the address as well, as ?filter=
-	ByType   bool      `json:"by_type,omitempty"`  // of groups: those of different message types apart
-	After    queue.Seq `json:"after,omitempty"`    // of a search: next of the previous answer
-	Newest   bool      `json:"newest,omitempty"`   // of a search: the newest first
-	Count    int       `json:"count,omitempty"`    // of a search: 1 to 1000; 10 if it is missing
-	Truncate *int      `json:"truncate,omitempty"` // of a search: bytes of each body; 4096 if it is missing
-	Encoding string    `json:"encoding,omitempty"` // of a search: base64, or auto: as text where the body is UTF-8; auto if it is missing
-
-	// Position is the one from an earlier answer: messages that arrived after it are left alone, and ago in the filter counts from then.
-	Position Position `json:"position,omitzero"`
-}
-
 // Page is a page of dead letters, as the API answers.
 type Page struct {
 	Items    []Item    `json:"items"`
@@ -25,6 +11,7 @@ type Page struct {
 
 // Item is a dead letter, as the API answers.
 type Item struct {
+	Letter      Letter         `json:"-"`     // as it is in the queue
 	Seq         queue.Seq      `json:"seq"`   // the message's number in the queue
 	State       string         `json:"state"` // ready or unacked
 	Persistent  bool           `json:"persistent"`
@@ -45,6 +32,7 @@ type Item struct {
 // Whole is a dead letter with its whole body, as the API answers.
 type Whole struct {
 	Item
+	Position Position `json:"-"`               // how far the queue is filled
 	QueueID  uint64   `json:"queue_id,string"` // of the queue that was read; differs if the queue is deleted and declared again
 	Unpacked *Decoded `json:"unpacked,omitempty"`
 }

@@ -48,7 +48,7 @@ func closeConnections(r *request) error {
 	if user := r.Param("user"); user != "" {
 		return r.Done(r.Operations.CloseConnectionsOf(ctx, r.Actor, user, reason))
 	}
-	_, err := admin.CloseConnection.Do(ctx, r.Operations.Access, r.Actor, admin.Closing{Name: r.Param("connection"), Reason: reason})
+	_, err := admin.CloseConnection.Do(ctx, r.Operations, r.Actor, admin.Closing{Name: r.Param("connection"), Reason: reason})
 	return r.Done(err)
 }
 

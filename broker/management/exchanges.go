@@ -219,7 +219,7 @@ func bind(r *request) error {
 	}
 	b.RoutingKey, b.Args = of.Key, of.Arguments
 	name := admin.BindingNamed(r.Param("vhost"), &b)
-	if _, err := admin.Bind.Do(r.HTTP.Context(), r.Operations.Access, r.Actor, admin.Binding{
+	if _, err := admin.Bind.Do(r.HTTP.Context(), r.Operations, r.Actor, admin.Binding{
 		VHost: name.VHost, Source: name.Source, Destination: name.Destination, Type: name.Type, Key: name.Key, Arguments: b.Args,
 	}); err != nil {
 		return err
@@ -237,7 +237,7 @@ func escapeAll(s string) string {
 func unbind(r *request) error {
 	vh, b, err := namedBinding(r)
 	if err == nil {
-		_, err = admin.Unbind.Do(r.HTTP.Context(), r.Operations.Access, r.Actor, admin.BindingNamed(vh.Name(), b))
+		_, err = admin.Unbind.Do(r.HTTP.Context(), r.Operations, r.Actor, admin.BindingNamed(vh.Name(), b))
 	}
 	return r.Done(err)
 }

@@ -1,6 +1,7 @@
 package management
 
 import (
+	"cmp"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -27,18 +28,22 @@ func failed(r *request, reason string, more object) error {
 	return nil
 }
 
+// alarms are the resources that are used up.
+func (a *API) alarms() (list []string) {
+	memory, disk := a.b.Alarm.Low()
+	if memory {
+		list = append(list, "memory")
+	}
+	if disk {
+		list = append(list, "disk")
+	}
+	return list
+}
+
 // checkNode is the check from before RabbitMQ 3.8.10, which old monitoring tools use. It reports
 // a problem with status 200.
 func checkNode(r *request) error {
-	memory, disk := r.api.b.Alarm.Low()
-	var alarms []string
-	if memory {
-		alarms = append(alarms, "memory")
-	}
-	if disk {
-		alarms = append(alarms, "disk")
-	}
-	if len(alarms) > 0 {
+	if alarms := r.api.alarms(); alarms != nil {
 		return r.Answer(object{"status": "failed", "reason": "resource alarm(s) in effect:[" + strings.Join(alarms, ",") + "]"})
 	}
 	return healthy(r)
@@ -46,17 +51,11 @@ func checkNode(r *request) error {
 
 // checkAlarms is for alarms and local-alarms: one node is the cluster.
 func checkAlarms(r *request) error {
-	memory, disk := r.api.b.Alarm.Low()
-	alarms := []object{}
-	for _, one := range []struct {
-		on       bool
-		resource string
-	}{{memory, "memory"}, {disk, "disk"}} {
-		if one.on {
-			alarms = append(alarms, object{"node": r.api.Node, "resource": one.resource})
-		}
+	var alarms []object
+	for _, resource := range r.api.alarms() {
+		alarms = append(alarms, object{"node": r.api.Node, "resource": resource})
 	}
-	if len(alarms) == 0 {
+	if alarms == nil {
 		return healthy(r)
 	}
 	return failed(r, "There are alarms in effect in the cluster", object{"alarms": alarms})
@@ -71,14 +70,7 @@ func checkPort(r *request) error {
 	if err != nil {
 		return rest.Bad("Invalid port")
 	}
-	ports := []int{}
-	for _, l := range r.api.Listeners {
-		ports = append(ports, l.Port)
-	}
-	if slices.Contains(ports, port) {
-		return r.Answer(object{"status": "ok", "port": port})
-	}
-	return failed(r, "No active listener", object{"missing": port, "ports": ports})
+	return checkListener(r, "port", port, port, func(l Listener) int { return l.Port })
 }
 
 // protocolNames are other names of a listener's protocol.
@@ -88,18 +80,19 @@ var protocolNames = map[string]string{
 
 func checkProtocol(r *request) error {
 	asked := r.Param("protocol")
-	wanted := asked
-	if name, ok := protocolNames[strings.ToLower(asked)]; ok {
-		wanted = name
-	}
-	protocols := []string{}
+	return checkListener(r, "protocol", asked, cmp.Or(protocolNames[strings.ToLower(asked)], asked), func(l Listener) string { return l.Protocol })
+}
+
+// checkListener checks that a socket has what is wanted, and answers with what was asked for.
+func checkListener[T comparable](r *request, what string, asked, wanted T, of func(Listener) T) error {
+	have := []T{}
 	for _, l := range r.api.Listeners {
-		protocols = append(protocols, l.Protocol)
+		have = append(have, of(l))
 	}
-	if slices.Contains(protocols, wanted) {
-		return r.Answer(object{"status": "ok", "protocol": asked})
+	if slices.Contains(have, wanted) {
+		return r.Answer(object{"status": "ok", what: asked})
 	}
-	return failed(r, "No active listener", object{"missing": asked, "protocols": protocols})
+	return failed(r, "No active listener", object{"missing": asked, what + "s": have})
 }
 
 // checkService checks that AMQP clients are served.

@@ -124,7 +124,7 @@ func putClusterName(r *request) error {
 	if err != nil {
 		return err
 	}
-	_, err = admin.SetGlobalParameter.Do(r.HTTP.Context(), r.Operations.Access, r.Actor, admin.GlobalParameter{Name: clusterNameParameter, Value: policy.Whole(of.Name)})
+	_, err = admin.SetGlobalParameter.Do(r.HTTP.Context(), r.Operations, r.Actor, admin.GlobalParameter{Name: clusterNameParameter, Value: policy.Whole(of.Name)})
 	return r.Done(err)
 }
 

@@ -155,6 +155,6 @@ func deleteQueue(r *request) error {
 }
 
 func purgeQueue(r *request) error {
-	_, err := operate.PurgeQueue.Do(r.HTTP.Context(), r.Operations.Access, r.Actor, operate.PurgeRequest{VHost: r.Param("vhost"), Queue: r.Param("queue"), All: true})
+	_, err := operate.PurgeQueue.Do(r.HTTP.Context(), r.Operations, r.Actor, operate.PurgeRequest{VHost: r.Param("vhost"), Queue: r.Param("queue"), All: true})
 	return r.Done(err)
 }

@@ -11,7 +11,7 @@ import (
 
 // usersWithoutPermissions lists the users who have no access to any virtual host.
 func usersWithoutPermissions(r *request) error {
-	all, err := admin.ListUsers.Do(r.HTTP.Context(), r.Operations.Access, r.Actor, admin.UserFilter{})
+	all, err := admin.ListUsers.Do(r.HTTP.Context(), r.Operations, r.Actor, admin.UserFilter{})
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func deleteUsers(r *request) error {
 		return err
 	}
 	for _, name := range of.Users {
-		if _, err := admin.DeleteUser.Do(r.HTTP.Context(), r.Operations.Access, r.Actor, admin.UserName{User: name}); err != nil && !errors.Is(err, operate.ErrNotFound) {
+		if _, err := admin.DeleteUser.Do(r.HTTP.Context(), r.Operations, r.Actor, admin.UserName{User: name}); err != nil && !errors.Is(err, operate.ErrNotFound) {
 			return err
 		}
 	}

@@ -74,6 +74,6 @@ func getVHost(r *request) error {
 // protectVHost protects the virtual host from deletion, or with DELETE lifts that protection.
 func protectVHost(r *request) error {
 	protected := r.HTTP.Method == post
-	_, err := admin.ChangeVHost.Do(r.HTTP.Context(), r.Operations.Access, r.Actor, admin.VHostChange{VHost: r.Param("vhost"), Protected: &protected})
+	_, err := admin.ChangeVHost.Do(r.HTTP.Context(), r.Operations, r.Actor, admin.VHostChange{VHost: r.Param("vhost"), Protected: &protected})
 	return r.Done(err)
 }

@@ -22,13 +22,13 @@ func TestAttemptsAreBounded(t *testing.T) {
 		nobody, other := s.user("nobody", access.Management), s.user("other", access.Management)
 		root := s.user("root", access.Administrator)
 		for range 1000 {
-			_, err := operate.PurgeQueue.Do(t.Context(), s.Access, nobody, operate.PurgeRequest{VHost: "/", Queue: "dlq", All: true})
+			_, err := operate.PurgeQueue.Do(t.Context(), s.Operations, nobody, operate.PurgeRequest{VHost: "/", Queue: "dlq", All: true})
 			require.True(t, operate.Refused(err))
 		}
 		require.Len(t, s.changed(), 30)
-		_, err := operate.PurgeQueue.Do(t.Context(), s.Access, other, operate.PurgeRequest{VHost: "/", Queue: "dlq", All: true})
+		_, err := operate.PurgeQueue.Do(t.Context(), s.Operations, other, operate.PurgeRequest{VHost: "/", Queue: "dlq", All: true})
 		require.Error(t, err)
-		_, err = admin.SetUser.Do(t.Context(), s.Access, root, admin.UserSettings{User: "new", UserTags: admin.UserTags{Tags: []string{}}})
+		_, err = admin.SetUser.Do(t.Context(), s.Operations, root, admin.UserSettings{User: "new", UserTags: admin.UserTags{Tags: []string{}}})
 		require.NoError(t, err)
 		require.Len(t, s.changed(), 32, "others are recorded, and what is done")
 
@@ -38,12 +38,12 @@ func TestAttemptsAreBounded(t *testing.T) {
 		sum := s.changed()[32]
 		require.Equal(t, operate.Change{Operation: operate.ManyAttempts, By: nobody, Result: "refused", Detail: "attempts 970", Values: map[string]any{"attempts": int64(970)}}, sum)
 		require.Equal(t, 33, s.records.Len())
-		_, err = operate.PurgeQueue.Do(t.Context(), s.Access, nobody, operate.PurgeRequest{VHost: "/", Queue: "dlq", All: true})
+		_, err = operate.PurgeQueue.Do(t.Context(), s.Operations, nobody, operate.PurgeRequest{VHost: "/", Queue: "dlq", All: true})
 		require.Error(t, err)
 		require.Len(t, s.changed(), 34, "the next minute begins")
 
 		for range 40 {
-			_, err := operate.PurgeQueue.Do(t.Context(), s.Access, nobody, operate.PurgeRequest{VHost: "/", Queue: "dlq", All: true})
+			_, err := operate.PurgeQueue.Do(t.Context(), s.Operations, nobody, operate.PurgeRequest{VHost: "/", Queue: "dlq", All: true})
 			require.Error(t, err)
 		}
 		s.Recorder.Close()

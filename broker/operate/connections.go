@@ -10,7 +10,7 @@ import (
 )
 
 // ListConnections lists the open AMQP connections that the actor may see: the user's own, or all for those who monitor.
-func (o *Access) ListConnections(_ context.Context, a Actor) ([]server.ConnectionInfo, error) {
+func (o *Operations) ListConnections(_ context.Context, a Actor) ([]server.ConnectionInfo, error) {
 	if err := o.permit(&a, ListConnections, ""); err != nil {
 		return nil, err
 	}

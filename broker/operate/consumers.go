@@ -3,6 +3,7 @@ package operate
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"curfew/broker/amqp"
@@ -35,6 +36,30 @@ func ClientOf(t amqp.Table) Client {
 	return Client{text("connection_name"), text("product"), text("version"), text("platform")}
 }
 
+// Title is the client's own name, or its product, or else what it is called otherwise.
+func (c *Client) Title(otherwise string) string {
+	return cmp.Or(c.Name, strings.TrimSpace(c.Product+" "+c.Version), otherwise)
+}
+
+// plainly says RabbitMQ's statuses of consumers in plain words.
+var plainly = map[string]string{"up": "active", "single_active": "the single active one", "waiting": "waits until it is the active one"}
+
+// Words say whether messages are delivered to the consumer, and what else is special about it.
+func (c *Consumer) Words() string {
+	text := cmp.Or(plainly[string(c.Status)], string(c.Status))
+	switch {
+	case c.Kind() == "get":
+		return "gets messages one by one"
+	case c.Cancelled:
+		return "cancelled"
+	case c.NoAck:
+		return text + ", without acks"
+	case c.Exclusive:
+		return text + ", exclusive"
+	}
+	return text
+}
+
 // Kind is "consumer", "cancelled" for what a cancelled consumer has not settled, or "get" for basic.get.
 func (c *Consumer) Kind() string {
 	switch {
@@ -49,7 +74,7 @@ func (c *Consumer) Kind() string {
 // Holders lists who holds messages or may get them: the consumers in a virtual host, "" for all that the actor may look into, on a queue or
 // on any (""), and the channels that hold messages by basic.get. Those with the most messages past their deadlines come first. The list is at
 // most a second old.
-func Holders(o *Access, a Actor, at QueueName) ([]Consumer, error) {
+func Holders(o *Operations, a Actor, at QueueName) ([]Consumer, error) {
 	if err := o.permit(&a, ListQueues, at.VHost); err != nil {
 		return nil, err
 	}
@@ -63,7 +88,7 @@ func Holders(o *Access, a Actor, at QueueName) ([]Consumer, error) {
 }
 
 // everyConsumer examines every unacked delivery.
-func (o *Access) everyConsumer() (list []Consumer, n int) {
+func (o *Operations) everyConsumer() (list []Consumer, n int) {
 	for _, h := range o.Server.UnackedHolders() {
 		one := Consumer{UnackedHolder: h, Client: ClientOf(h.Properties)}
 		if h.Oldest != 0 {

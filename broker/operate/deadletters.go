@@ -3,7 +3,6 @@ package operate
 import (
 	"cmp"
 	"context"
-	"io"
 	"slices"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"curfew/broker"
 	"curfew/broker/deadletters"
 	"curfew/broker/deadline"
-	"curfew/broker/queue"
 )
 
 const (
@@ -54,142 +52,6 @@ var ListDeadLetterQueues = Define(Op{
 	}
 	return list, nil
 })
-
-// DeadLetters selects dead letters of a queue.
-type DeadLetters struct {
-	Queue    QueueName
-	Filter   deadletters.Filter
-	ByType   bool                 // of groups
-	Position deadletters.Position // leaves out what arrived after it; none: what arrives from now on
-}
-
-// Group counts dead letters by what they died of, the largest group first. When ctx ends it returns the groups of the newest, with ctx's
-// error; seen is how many messages it has examined.
-func (o Letters) Group(ctx context.Context, a Actor, r DeadLetters) (list []deadletters.Group, seen int, err error) {
-	q, err := o.queue(&a, SearchDeadLetters, r.Queue)
-	if err != nil {
-		return nil, 0, err
-	}
-	return deadletters.Groups(ctx, q, r.Filter, r.ByType, o.now())
-}
-
-// MaxSearchCount is how many dead letters or deadlines one answer has at most.
-const MaxSearchCount = 1000
-
-// DeadLetter is one as it is in its queue.
-type DeadLetter struct {
-	deadletters.Letter
-	DeadlineMillis int64 // Unix ms by the wall clock; 0 none
-}
-
-// Search returns dead letters that a filter matches; next is where to continue, 0 at the end, and at how far the queue was filled. When ctx ends it
-// returns what it has found, with ctx's error.
-func (o Letters) Search(ctx context.Context, a Actor, in QueueName, f deadletters.Filter, look deadletters.Look) (list []DeadLetter, next queue.Seq, at deadletters.Position, err error) {
-	if look.Count < 1 || look.Count > MaxSearchCount {
-		return nil, 0, at, OutOfRange("count", int64(look.Count))
-	}
-	q, err := o.queue(&a, SearchDeadLetters, in)
-	if err != nil {
-		return nil, 0, at, err
-	}
-	if look.Position.IsZero() {
-		look.Position = deadletters.PositionOf(q, o.now())
-	}
-	look.BodyBytes = min(max(look.BodyBytes, 0), maxAnswer/look.Count)
-	found, next, err := deadletters.Search(ctx, q, f, look)
-	for i := range found {
-		list = append(list, DeadLetter{found[i], o.Broker.UnixMillis(found[i].Deadline)})
-	}
-	return list, next, look.Position, err
-}
-
-// DeadLetter returns one message by its number, ready or unacked, with bodyBytes of its body (<0 all). Error: ErrMessageGone among others.
-func (o Letters) DeadLetter(_ context.Context, a Actor, at QueueName, seq queue.Seq, bodyBytes int) (DeadLetter, deadletters.Position, error) {
-	q, err := o.queue(&a, SearchDeadLetters, at)
-	if err != nil {
-		return DeadLetter{}, deadletters.Position{}, err
-	}
-	l, ok := deadletters.At(q, seq, bodyBytes)
-	if !ok {
-		return DeadLetter{}, deadletters.Position{}, ErrMessageGone
-	}
-	return DeadLetter{l, o.Broker.UnixMillis(l.Deadline)}, deadletters.PositionOf(q, o.now()), nil
-}
-
-// Export writes dead letters as lines of JSON to what begin returns (deadletters.Export).
-func (o Letters) Export(ctx context.Context, a Actor, r DeadLetters, begin func() io.Writer) error {
-	q, err := o.queue(&a, ExportDeadLetters, r.Queue)
-	if err == nil {
-		if r.Position.IsZero() {
-			r.Position = deadletters.PositionOf(q, o.now())
-		}
-		err = deadletters.Export(ctx, q, r.Filter, r.Position, begin)
-	}
-	return err
-}
-
-// Import publishes the lines of an exported file into a queue, as the actor. It returns how many it has published, also with an
-// error: *deadletters.ImportError among others.
-func (o Letters) Import(ctx context.Context, a Actor, to QueueName, lines io.Reader) (n int, err error) {
-	q, vh, err := o.incarnation(&a, ImportDeadLetters, to, 0)
-	if err == nil {
-		n, err = deadletters.Import(ctx, o.Broker, vh.NewPublisher(a.Name), q.Name, lines, func(n int) { progress(ctx)(n, 0) })
-	}
-	if err == nil {
-		err = o.Commit(ctx)
-	}
-	o.Record(a, ImportDeadLetters, to, err, zap.Int("messages", n))
-	return n, err
-}
-
-// maxDraft bounds a body that a person edits, in bytes.
-const maxDraft = 4 << 20
-
-// Draft returns what a replay would publish of a ready message with a body of at most 4 MiB.
-func (o Letters) Draft(_ context.Context, a Actor, at QueueName, seq queue.Seq) (deadletters.Draft, error) {
-	q, err := o.queue(&a, SearchDeadLetters, at)
-	if err != nil {
-		return deadletters.Draft{}, err
-	}
-	d, ok, err := deadletters.DraftOf(o.Broker, q, seq)
-	if err == nil && !ok {
-		err = ErrMessageGone
-	}
-	if len(d.Body) > maxDraft {
-		return deadletters.Draft{}, &Invalid{"the body has more than 4 MiB: export the message, change the file and import it"}
-	}
-	return d, err
-}
-
-// Resend publishes a changed draft, as the actor, and takes the dead letter out of its queue, in one step. If skipped is not empty,
-// and for an error, the message stays. A queue with a different incarnation counts as gone; with QueueID 0 any queue of the name does.
-func (o Letters) Resend(ctx context.Context, a Actor, at QueueName, seq queue.Seq, d *deadletters.Draft) (skipped deadletters.SkipReason, err error) {
-	q, vh, err := o.incarnation(&a, ResendDeadLetter, at, d.QueueID)
-	if err == nil {
-		skipped, err = deadletters.Resend(o.Broker, vh.NewPublisher(a.Name), q, seq, d)
-	}
-	switch {
-	case err == nil && skipped == deadletters.SkippedGone:
-		skipped, err = "", ErrMessageGone
-	case err == nil && skipped == "":
-		err = o.Commit(ctx)
-	}
-	o.Record(a, ResendDeadLetter, at, err, zap.Uint64("seq", uint64(seq)), zap.String("exchange", d.Exchange), zap.String("routing_key", d.RoutingKey), zap.String("skipped", string(skipped)))
-	return skipped, err
-}
-
-// Review returns what Resend would do with a draft, and changes nothing. Its errors are the same.
-func (o Letters) Review(_ context.Context, a Actor, at QueueName, seq queue.Seq, d *deadletters.Draft) (deadletters.Review, error) {
-	q, vh, err := o.incarnation(&a, ResendDeadLetter, at, d.QueueID)
-	if err != nil {
-		return deadletters.Review{}, err
-	}
-	r, ok, err := deadletters.ReviewOf(o.Broker, vh.NewPublisher(a.Name), q, seq, d)
-	if err == nil && !ok {
-		err = ErrMessageGone
-	}
-	return r, err
-}
 
 // ReplayRequest says what a replay is to do.
 type ReplayRequest struct {

@@ -7,7 +7,7 @@ import (
 )
 
 // ExportAll returns the definitions in one virtual host, "" for all definitions, in RabbitMQ's format.
-func (o *Access) ExportAll(_ context.Context, a Actor, vhost string) (*definitions.Document, error) {
+func (o *Operations) ExportAll(_ context.Context, a Actor, vhost string) (*definitions.Document, error) {
 	if vhost == "" {
 		if err := o.permit(&a, ExportDefinitions, ""); err != nil {
 			return nil, err
@@ -23,10 +23,10 @@ func (o *Access) ExportAll(_ context.Context, a Actor, vhost string) (*definitio
 
 // ImportAll adds what a document holds, to one virtual host or, for "", to all; then the actor gets all permissions in the virtual hosts that it makes. The
 // log has what the import leaves out or cannot change. If ctx ends before the document is saved, nothing is changed.
-func (o *Access) ImportAll(ctx context.Context, a Actor, vhost string, d *definitions.Document) error {
+func (o *Operations) ImportAll(ctx context.Context, a Actor, vhost string, d *definitions.Document) error {
 	var report definitions.Report
 	err := o.permit(&a, ImportDefinitions, "")
-	options := definitions.Options{VHost: vhost, Progress: progress(ctx)}
+	options := definitions.Options{VHost: vhost, Progress: Note(ctx)}
 	if vhost == "" {
 		options.User = a.Name
 	} else if err == nil {

@@ -36,6 +36,13 @@ const (
 	Share    Kind = "share"    // how much is done, of 100; below 0: it is not known
 	Duration Kind = "duration" // a text such as 90s or 1h30m
 	Filter   Kind = "filter"   // deadletters.Filter: it may stand in the body and in the query
+	Ago      Kind = "ago"      // an Instant that is shown as how long ago it was
+	Elapsed  Kind = "elapsed"  // a time.Duration; 0 is none
+	Bytes    Kind = "bytes"    // a number of bytes
+	Bad      Kind = "bad"      // a number of what should not be
+	PerTime  Kind = "rate"     // a Rate
+	Lines    Kind = "lines"    // a text of several lines
+	Traffic  Kind = "flow"     // whether a connection is held up, in RabbitMQ's words
 )
 
 // Field is a field of a request, or a column of a result. One that is a pointer is optional: nil means that it was not given, and a form gives it only if
@@ -53,7 +60,7 @@ const (
 //	texts    what a page says for each of these, with | between; it does not offer those without a text
 //	min max  its bounds
 //	log      its name in records; "": it is not recorded
-//	hide     the faces that do not have it, with spaces between: api, command, page, table
+//	hide     the faces that do not have it, with spaces between: api, command, page, table, and list, a page with more than one row
 //	table    its heading in tables of commands, with the marks of cli.Printer; its name if it is missing
 //	until    of an instant: heading of a column with how long it is until then
 //	flag     its name as a flag, and behind a comma a letter; its name with dashes, without x-, if it is missing
@@ -183,7 +190,7 @@ func kindOf(of reflect.Type) Kind {
 	return Text
 }
 
-// On reports whether a face has the field: "api", "command", "page" or "table".
+// On reports whether a face has the field: "api", "command", "page", "list" or "table".
 func (f *Field) On(face string) bool { return !slices.Contains(f.hidden, face) }
 
 // Of is the field's value in a request or a row; nil: it is optional and not given.

@@ -107,7 +107,7 @@ var SaveFilter = Define(Op{
 
 // GlobalParameters returns the global parameters that the actor may see. Saved filters are among them only for administrators: they reveal queues
 // that others may not read.
-func (o *Access) GlobalParameters(a Actor) map[string]any {
+func (o *Operations) GlobalParameters(a Actor) map[string]any {
 	all := o.Broker.GlobalParameters()
 	if !a.Has(Administrator) {
 		maps.DeleteFunc(all, func(name string, _ any) bool { return strings.HasPrefix(name, filterParameter) })

@@ -60,6 +60,7 @@ type Op struct {
 // Page is where the dashboard has an operation. A list has a table there; any other operation has a form, or asks for confirmation if it is dangerous.
 type Page struct {
 	On     string // path of the page that shows it; "": none
+	Also   string // of a list: path of another page that shows it
 	Post   string // where the form is sent; "": On
 	Title  string // heading of its card or page
 	Tab    string // entry of the menu that the page belongs to
@@ -74,15 +75,16 @@ type Page struct {
 	// Rows is the list whose rows have a link to this operation, with the text Link; the fields of both that have the same names say which row it is.
 	Rows   Operation
 	Link   string
-	Only   func(row any) bool                     // which of them have the link; nil: all
-	Live   bool                                   // the page is shown again while it is looked at
-	Begin  string                                 // text of the link above the list that opens an empty form; "": none
-	Danger bool                                   // it deletes: it is asked for confirmation
-	May    func(o *Access, a Actor, row any) bool // beside the rule, for the link and for a page that asks; nil: it takes any permission in the virtual host
-	Then   string                                 // what follows from it
-	Typed  string                                 // the field that has to be typed to confirm it
-	Next   string                                 // path of the page after it, with {field} for fields of the form; "": Parent or On
-	DryRun bool                                   // the form first shows what the field dry_run does, in words (Effect)
+	Only   func(row any) bool                         // which of them have the link; nil: all
+	Live   bool                                       // the page is shown again while it is looked at
+	Begin  string                                     // text of the link above the list that opens an empty form; "": none
+	Danger bool                                       // it deletes: it is asked for confirmation
+	May    func(o *Operations, a Actor, row any) bool // beside the rule, for the link and for a page that asks, or of a form that stays by what its address asks for; nil: it takes any permission in the virtual host
+	Then   string                                     // what follows from it
+	Typed  string                                     // the field that has to be typed to confirm it
+	Next   string                                     // path of the page after it, with {field} for fields of the form; "": Parent or On
+	Stays  bool                                       // the form is shown again as it was, with what was done in words (Effect)
+	DryRun bool                                       // the form first shows what the field dry_run does, in words (Effect)
 }
 
 // Way is a command that does an operation with some fields set.
@@ -104,7 +106,7 @@ type Effect interface {
 
 // Call is one call of an operation whose rule has been checked.
 type Call struct {
-	*Access
+	*Operations
 	Actor   Actor
 	VHost   *broker.VHost  // that the request names; nil: none
 	Rights  *broker.Rights // what the actor may do in VHost, as over AMQP
@@ -198,7 +200,7 @@ func (t Typed[Q, R]) Replaces(now func(c *Call, q Q) (current *Q, version any)) 
 }
 
 // Do does the operation as the actor.
-func (t Typed[Q, R]) Do(ctx context.Context, o *Access, a Actor, q Q) (R, error) {
+func (t Typed[Q, R]) Do(ctx context.Context, o *Operations, a Actor, q Q) (R, error) {
 	result, _, err := o.Do(ctx, a, t.Op, q, nil)
 	r, _ := result.(R)
 	return r, err
@@ -244,8 +246,8 @@ func (op *Op) text(q any, name string) string {
 }
 
 // enter checks the rule for a request.
-func (o *Access) enter(a Actor, op *Op, q any) (*Call, error) {
-	c := &Call{Access: o, Actor: a}
+func (o *Operations) enter(a Actor, op *Op, q any) (*Call, error) {
+	c := &Call{Operations: o, Actor: a}
 	name := op.text(q, "vhost")
 	if name == "" || o.Broker == nil {
 		err := o.permit(&a, op.Name, "")
@@ -270,7 +272,7 @@ func (o *Access) enter(a Actor, op *Op, q any) (*Call, error) {
 
 // Do does an operation as the actor, and records it if it changes something. request has the operation's type. seen is the version of what somebody
 // saw and may be replaced (Now); nil: whatever there is. created: something is new.
-func (o *Access) Do(ctx context.Context, a Actor, op *Op, request any, seen *string) (result any, created bool, err error) {
+func (o *Operations) Do(ctx context.Context, a Actor, op *Op, request any, seen *string) (result any, created bool, err error) {
 	c, err := o.enter(a, op, request)
 	if err == nil {
 		err = check(op.Fields, request)
@@ -305,7 +307,7 @@ func (op *Op) tries(q any) bool {
 
 // Now returns what the operation would replace, as a request, nil if there is nothing, and its version, "" if there is nothing. The error is about what
 // the actor may do.
-func (o *Access) Now(a Actor, op *Op, request any) (current any, version string, err error) {
+func (o *Operations) Now(a Actor, op *Op, request any) (current any, version string, err error) {
 	c, err := o.enter(a, op, request)
 	if err != nil || op.now == nil {
 		return nil, "", err

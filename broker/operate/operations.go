@@ -63,14 +63,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Operations has everything that can be done to one broker. Safe for concurrent use.
+// Operations has everything that can be done to one broker: it checks who may do what, waits for commits and records changes. Safe for concurrent use.
 type Operations struct {
-	*Access
-	Letters Letters
-}
-
-// Access checks who may do what, waits for commits and records changes, for all operations.
-type Access struct {
 	Options
 	Rates *Rates // of the broker's counts
 
@@ -87,9 +81,6 @@ type Access struct {
 	deadLetterQueues cachedList[[]deadletters.Queue]
 }
 
-// Letters are the operations on dead letters and their replays.
-type Letters struct{ *Access }
-
 // New makes the operations of a broker.
 func New(o Options) *Operations {
 	o.Log = cmp.Or(o.Log, zap.NewNop())
@@ -105,10 +96,10 @@ func New(o Options) *Operations {
 	if o.Wait == nil {
 		o.Wait = func(uint64) deadline.Wait { return deadline.Wait{} }
 	}
-	shared := &Access{Options: o, started: time.Now(), log: o.Log.Named("operate"), seed: maphash.MakeSeed()}
-	shared.runs.access = shared
-	shared.Rates = &Rates{all: shared.countAll, now: o.Now, courses: map[any]*course{}}
-	return &Operations{shared, Letters{shared}}
+	all := &Operations{Options: o, started: time.Now(), log: o.Log.Named("operate"), seed: maphash.MakeSeed()}
+	all.runs.access = all
+	all.Rates = &Rates{all: all.countAll, now: o.Now, courses: map[any]*course{}}
+	return all
 }
 
 // QueueName names a queue. It may be the short name of a sub-queue.
@@ -116,7 +107,7 @@ type QueueName struct{ VHost, Name string }
 
 // Permit checks an operation's role and, in the virtual host that is among the names of the request's path, access to it. Faces call it before they
 // read a long request; each method checks again. A change that is refused is recorded with these names, as one that is done is.
-func (o *Access) Permit(a Actor, op Operation, names map[string]string) error {
+func (o *Operations) Permit(a Actor, op Operation, names map[string]string) error {
 	err := o.permit(&a, op, names["vhost"])
 	if err == nil || Rules[op].Looks {
 		return err
@@ -135,7 +126,7 @@ func (o *Access) Permit(a Actor, op Operation, names map[string]string) error {
 	return err
 }
 
-func (o *Access) permit(a *Actor, op Operation, vhost string) error {
+func (o *Operations) permit(a *Actor, op Operation, vhost string) error {
 	r, known := Rules[op]
 	if !known {
 		panic("operate: no rule for " + string(op))
@@ -145,7 +136,7 @@ func (o *Access) permit(a *Actor, op Operation, vhost string) error {
 
 // Enter checks a role and, in a virtual host ("" none), access to it: some permission there, or the role Monitor for a request that only
 // reads (looks). It is for requests that are not an operation of this package.
-func (o *Access) Enter(a Actor, role Role, vhost string, looks bool) error {
+func (o *Operations) Enter(a Actor, role Role, vhost string, looks bool) error {
 	if err := a.Require(role); err != nil {
 		return err
 	}
@@ -162,7 +153,7 @@ func (o *Access) Enter(a Actor, role Role, vhost string, looks bool) error {
 }
 
 // VHosts returns the virtual hosts that the actor may look into: all for the role Monitor, otherwise those where the user has permissions.
-func (o *Access) VHosts(a Actor) (list []*broker.VHost) {
+func (o *Operations) VHosts(a Actor) (list []*broker.VHost) {
 	for _, vh := range o.Broker.VHosts() {
 		if a.Has(Monitor) || o.Broker.Accounts.HasPermissions(a.Name, vh.Name()) {
 			list = append(list, vh)
@@ -173,7 +164,7 @@ func (o *Access) VHosts(a Actor) (list []*broker.VHost) {
 
 // Nowhere says to a user who may look into no virtual host why every list is empty, and what to do about it; "" to all others. Every answer of the API
 // has it, and commands print it.
-func (o *Access) Nowhere(a Actor) string {
+func (o *Operations) Nowhere(a Actor) string {
 	if o.Broker == nil || a.Has(Monitor) || len(o.VHosts(a)) > 0 {
 		return ""
 	}
@@ -181,7 +172,7 @@ func (o *Access) Nowhere(a Actor) string {
 }
 
 // VHostNames returns the names of VHosts.
-func (o *Access) VHostNames(a Actor) (names []string) {
+func (o *Operations) VHostNames(a Actor) (names []string) {
 	for _, vh := range o.VHosts(a) {
 		names = append(names, vh.Name())
 	}
@@ -189,7 +180,7 @@ func (o *Access) VHostNames(a Actor) (names []string) {
 }
 
 // vhost finds a virtual host that an operation is permitted in.
-func (o *Access) vhost(a *Actor, op Operation, name string) (*broker.VHost, error) {
+func (o *Operations) vhost(a *Actor, op Operation, name string) (*broker.VHost, error) {
 	if err := o.permit(a, op, name); err != nil {
 		return nil, err
 	}
@@ -201,7 +192,7 @@ func (o *Access) vhost(a *Actor, op Operation, name string) (*broker.VHost, erro
 }
 
 // queue finds a queue that an operation is permitted on.
-func (o *Access) queue(a *Actor, op Operation, at QueueName) (*broker.Queue, error) {
+func (o *Operations) queue(a *Actor, op Operation, at QueueName) (*broker.Queue, error) {
 	vh, err := o.vhost(a, op, at.VHost)
 	if err != nil {
 		return nil, err
@@ -219,7 +210,7 @@ func (o *Access) queue(a *Actor, op Operation, at QueueName) (*broker.Queue, err
 
 // incarnation finds a queue that an operation is permitted on, with its virtual host. With an id other than 0, a queue of that name with another id
 // counts as gone.
-func (o *Access) incarnation(a *Actor, op Operation, at QueueName, id uint64) (q *broker.Queue, vh *broker.VHost, err error) {
+func (o *Operations) incarnation(a *Actor, op Operation, at QueueName, id uint64) (q *broker.Queue, vh *broker.VHost, err error) {
 	q, err = o.queue(a, op, at)
 	if err == nil && cmp.Or(id, q.ID) != q.ID {
 		err = ErrNotFound
@@ -231,7 +222,7 @@ func (o *Access) incarnation(a *Actor, op Operation, at QueueName, id uint64) (q
 }
 
 // MayOn checks the permissions on a queue that an operation requires.
-func (o *Access) MayOn(a *Actor, op Operation, vh *broker.VHost, name string) error {
+func (o *Operations) MayOn(a *Actor, op Operation, vh *broker.VHost, name string) error {
 	r, rights := Rules[op], o.Broker.RightsOf(a.Name, vh.Name())
 	if r.Read == Always || r.Read == UnlessMonitor && !a.Has(Monitor) {
 		if err := rights.Queue(access.Read, name); err != nil {
@@ -245,13 +236,13 @@ func (o *Access) MayOn(a *Actor, op Operation, vh *broker.VHost, name string) er
 }
 
 // version returns a text that changes with the values. It means nothing after a restart.
-func (o *Access) version(values ...any) string {
+func (o *Operations) version(values ...any) string {
 	text, _ := json.Marshal(values) // it never fails for the types of operations
 	return strconv.FormatUint(maphash.Bytes(o.seed, text), 36)
 }
 
 // Commit waits until the changes are as durable as the store makes them; it is broker.Broker.Commit.
-func (o *Access) Commit(ctx context.Context, from ...*broker.Queue) error {
+func (o *Operations) Commit(ctx context.Context, from ...*broker.Queue) error {
 	done := make(chan error, 1)
 	o.Broker.Commit(func(err error) { done <- err }, from...)
 	select {
@@ -263,7 +254,7 @@ func (o *Access) Commit(ctx context.Context, from ...*broker.Queue) error {
 }
 
 // Record records a change that a user made, or tried to make.
-func (o *Access) Record(a Actor, op Operation, at QueueName, err error, more ...zap.Field) {
+func (o *Operations) Record(a Actor, op Operation, at QueueName, err error, more ...zap.Field) {
 	if err == nil {
 		o.epoch.Add(1)
 	}
@@ -271,14 +262,14 @@ func (o *Access) Record(a Actor, op Operation, at QueueName, err error, more ...
 }
 
 // May reports whether the actor may do an operation on a queue, for faces that show a form only to users who can use it.
-func (o *Access) May(a Actor, op Operation, at QueueName) bool {
+func (o *Operations) May(a Actor, op Operation, at QueueName) bool {
 	vh, err := o.vhost(&a, op, at.VHost)
 	return err == nil && o.MayOn(&a, op, vh, vh.Queues.NameOf(at.Name)) == nil
 }
 
 // MayChange reports whether a user may change something in a virtual host, or for "" in any of them. What it then takes of a queue or an exchange
 // is not asked.
-func MayChange(o *Access, a Actor, vhost string) bool {
+func MayChange(o *Operations, a Actor, vhost string) bool {
 	if vhost == "" {
 		return slices.ContainsFunc(o.VHostNames(a), func(name string) bool { return MayChange(o, a, name) })
 	}
@@ -286,12 +277,12 @@ func MayChange(o *Access, a Actor, vhost string) bool {
 }
 
 // MayExchange reports whether a user may do something with the exchange of that name.
-func MayExchange(o *Access, a Actor, do access.Operation, vhost, name string) bool {
+func MayExchange(o *Operations, a Actor, do access.Operation, vhost, name string) bool {
 	return MayChange(o, a, vhost) && o.Broker.RightsOf(a.Name, vhost).Exchange(do, name) == nil
 }
 
 // MayQueue reports whether a user may do something with the queue of that name.
-func MayQueue(o *Access, a Actor, do access.Operation, vhost, name string) bool {
+func MayQueue(o *Operations, a Actor, do access.Operation, vhost, name string) bool {
 	return MayChange(o, a, vhost) && o.Broker.RightsOf(a.Name, vhost).Queue(do, name) == nil
 }
 

@@ -109,39 +109,39 @@ func TestWhoMayHandleAReplay(t *testing.T) {
 	root, owner, reader := s.user("root", access.Administrator), s.user("owner", access.Management, "/"), s.user("reader", access.Management, "/")
 	watcher := s.user("watcher", access.Monitoring, "/")
 	request := deadletters.Request{VHost: "/", Queue: "dlq", Options: deadletters.Options{Rate: 0.01}}
-	replay, err := operate.StartReplay.Do(t.Context(), s.Access, owner, operate.ReplayRequest{VHost: "/", Queue: "dlq", Options: request.Options})
+	replay, err := operate.StartReplay.Do(t.Context(), s.Operations, owner, operate.ReplayRequest{VHost: "/", Queue: "dlq", Options: request.Options})
 	require.NoError(t, err)
-	ownerless, err := s.Access.Replay(t.Context(), request)
+	ownerless, err := s.Operations.Replay(t.Context(), request)
 	require.NoError(t, err)
 
 	for _, by := range []operate.Actor{reader, watcher, {Tags: []string{access.Management}}} {
-		list, err := operate.ListReplays.Do(t.Context(), s.Access, by, operate.None{})
+		list, err := operate.ListReplays.Do(t.Context(), s.Operations, by, operate.None{})
 		require.NoError(t, err)
 		assert.Empty(t, list)
 		for _, id := range []string{replay.ID, ownerless.ID, ""} {
-			_, err = operate.ShowReplay.Do(t.Context(), s.Access, by, operate.ReplayName{ID: id})
+			_, err = operate.ShowReplay.Do(t.Context(), s.Operations, by, operate.ReplayName{ID: id})
 			assert.ErrorIs(t, err, operate.ErrNotFound)
-			_, err = operate.CancelReplay.Do(t.Context(), s.Access, by, operate.ReplayName{ID: id})
+			_, err = operate.CancelReplay.Do(t.Context(), s.Operations, by, operate.ReplayName{ID: id})
 			assert.ErrorIs(t, err, operate.ErrNotFound)
-			_, err = operate.ResumeReplay.Do(t.Context(), s.Access, by, operate.ReplayName{ID: id})
+			_, err = operate.ResumeReplay.Do(t.Context(), s.Operations, by, operate.ReplayName{ID: id})
 			assert.ErrorIs(t, err, operate.ErrNotFound)
 		}
 	}
 	for _, by := range []operate.Actor{owner, root} {
-		got, err := operate.ShowReplay.Do(t.Context(), s.Access, by, operate.ReplayName{ID: replay.ID})
+		got, err := operate.ShowReplay.Do(t.Context(), s.Operations, by, operate.ReplayName{ID: replay.ID})
 		require.NoError(t, err)
 		assert.Equal(t, deadletters.Running, got.State, "nobody has stopped it")
-		_, err = operate.CancelReplay.Do(t.Context(), s.Access, by, operate.ReplayName{ID: replay.ID})
+		_, err = operate.CancelReplay.Do(t.Context(), s.Operations, by, operate.ReplayName{ID: replay.ID})
 		require.NoError(t, err)
-		got, err = operate.ResumeReplay.Do(t.Context(), s.Access, by, operate.ReplayName{ID: replay.ID})
+		got, err = operate.ResumeReplay.Do(t.Context(), s.Operations, by, operate.ReplayName{ID: replay.ID})
 		require.NoError(t, err)
 		assert.Equal(t, "owner", got.User, "it stays whose it was")
 	}
-	list, _ := operate.ListReplays.Do(t.Context(), s.Access, owner, operate.None{})
+	list, _ := operate.ListReplays.Do(t.Context(), s.Operations, owner, operate.None{})
 	assert.Len(t, list, 1)
-	list, _ = operate.ListReplays.Do(t.Context(), s.Access, root, operate.None{})
+	list, _ = operate.ListReplays.Do(t.Context(), s.Operations, root, operate.None{})
 	assert.Len(t, list, 2)
-	_, err = operate.ShowReplay.Do(t.Context(), s.Access, owner, operate.ReplayName{ID: ownerless.ID})
+	_, err = operate.ShowReplay.Do(t.Context(), s.Operations, owner, operate.ReplayName{ID: ownerless.ID})
 	assert.ErrorIs(t, err, operate.ErrNotFound, "what nobody owns is the administrators'")
 }
 
@@ -152,17 +152,17 @@ func TestChangesAreRecorded(t *testing.T) {
 	user, other := s.user("user", access.Management, "/"), s.user("other", access.Management)
 	_, err := s.Peek(t.Context(), user, operate.PeekRequest{Queue: dlq, Count: 10})
 	require.NoError(t, err)
-	_, err = operate.PurgeDeadLetters.Do(t.Context(), s.Access, user, operate.PurgeRequest{VHost: "/", Queue: "dlq"})
+	_, err = operate.PurgeDeadLetters.Do(t.Context(), s.Operations, user, operate.PurgeRequest{VHost: "/", Queue: "dlq"})
 	require.ErrorContains(t, err, "3 messages match")
 	require.Zero(t, s.records.Len())
 
-	done, err := operate.PurgeDeadLetters.Do(t.Context(), s.Access, user, operate.PurgeRequest{VHost: "/", Queue: "dlq", Confirm: new(3)})
+	done, err := operate.PurgeDeadLetters.Do(t.Context(), s.Operations, user, operate.PurgeRequest{VHost: "/", Queue: "dlq", Confirm: new(3)})
 	require.NoError(t, err)
 	require.Equal(t, 3, done.Deleted)
-	_, err = operate.PurgeQueue.Do(t.Context(), s.Access, other, operate.PurgeRequest{VHost: "/", Queue: "dlq", All: true})
+	_, err = operate.PurgeQueue.Do(t.Context(), s.Operations, other, operate.PurgeRequest{VHost: "/", Queue: "dlq", All: true})
 	require.ErrorIs(t, err, operate.ErrNoEntry)
 	require.True(t, operate.Refused(err))
-	_, err = operate.PurgeQueue.Do(t.Context(), s.Access, user, operate.PurgeRequest{VHost: "/", Queue: "none"})
+	_, err = operate.PurgeQueue.Do(t.Context(), s.Operations, user, operate.PurgeRequest{VHost: "/", Queue: "none"})
 	require.True(t, operate.Gone(err))
 	require.Error(t, s.Permit(other, messages.CancelDelayed.Name, map[string]string{"vhost": "/", "id": "3-17-1893456000000000000"}), "refused before it is read")
 
@@ -196,7 +196,7 @@ func TestChangesWaitForTheCommit(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	require.Eventually(t, func() bool { // either may be first
-		_, err := operate.PurgeQueue.Do(ended, s.Access, user, operate.PurgeRequest{VHost: "/", Queue: "dlq", All: true})
+		_, err := operate.PurgeQueue.Do(ended, s.Operations, user, operate.PurgeRequest{VHost: "/", Queue: "dlq", All: true})
 		return err == nil || assert.ErrorIs(t, err, context.Canceled)
 	}, time.Minute, time.Millisecond)
 	ready, _, _ := s.dlq.Messages.Counts()
@@ -216,7 +216,7 @@ func TestDeadlinesOfASpan(t *testing.T) {
 	p.Flush(nil)
 	user, now := s.user("user", access.Monitoring, "/"), s.b.UnixMillis(s.b.Now())
 	next := func(by operate.Actor, q messages.DeadlineList) ([]messages.Deadline, []messages.QueueDeadlines, error) {
-		page, err := messages.ListDeadlines.Do(t.Context(), s.Access, by, q)
+		page, err := messages.ListDeadlines.Do(t.Context(), s.Operations, by, q)
 		return page.Items, page.Queues, err
 	}
 	list, in, err := next(user, messages.DeadlineList{Count: 10})
@@ -248,17 +248,17 @@ func TestADeadlineThatSomebodyElseChanged(t *testing.T) {
 	seen, err := s.Look(t.Context(), user, at, seq, 0)
 	require.NoError(t, err)
 	was := seen.DeadlineMillis
-	done, err := messages.ChangeDeadline.Do(t.Context(), s.Access, user, messages.DeadlineChange{VHost: "/", Queue: "q", Seq: seq, By: 1000, Was: &was})
+	done, err := messages.ChangeDeadline.Do(t.Context(), s.Operations, user, messages.DeadlineChange{VHost: "/", Queue: "q", Seq: seq, By: 1000, Was: &was})
 	require.NoError(t, err)
 	require.Equal(t, messages.DeadlineChanged{Outcome: "rescheduled", Deadline: was + 1000}, done)
-	_, err = messages.ChangeDeadline.Do(t.Context(), s.Access, user, messages.DeadlineChange{VHost: "/", Queue: "q", Seq: seq, Fire: true, Was: &was})
+	_, err = messages.ChangeDeadline.Do(t.Context(), s.Operations, user, messages.DeadlineChange{VHost: "/", Queue: "q", Seq: seq, Fire: true, Was: &was})
 	require.ErrorIs(t, err, operate.ErrChanged)
-	_, err = messages.ChangeDeadline.Do(t.Context(), s.Access, user, messages.DeadlineChange{VHost: "/", Queue: "q", Seq: seq, At: was + policy.MaxTTLMillis})
+	_, err = messages.ChangeDeadline.Do(t.Context(), s.Operations, user, messages.DeadlineChange{VHost: "/", Queue: "q", Seq: seq, At: was + policy.MaxTTLMillis})
 	var far *operate.Wrong
 	require.ErrorAs(t, err, &far)
-	_, err = messages.ChangeDeadline.Do(t.Context(), s.Access, user, messages.DeadlineChange{VHost: "/", Queue: "q", Seq: 99, Fire: true})
+	_, err = messages.ChangeDeadline.Do(t.Context(), s.Operations, user, messages.DeadlineChange{VHost: "/", Queue: "q", Seq: 99, Fire: true})
 	require.ErrorIs(t, err, operate.ErrMessageGone)
-	_, err = messages.ChangeDeadline.Do(t.Context(), s.Access, user, messages.DeadlineChange{VHost: "/", Queue: "q", MessageID: "m", Fire: true})
+	_, err = messages.ChangeDeadline.Do(t.Context(), s.Operations, user, messages.DeadlineChange{VHost: "/", Queue: "q", MessageID: "m", Fire: true})
 	require.NoError(t, err)
 	records := s.records.All()
 	last := records[len(records)-1].ContextMap()
@@ -286,10 +286,10 @@ func TestTimesAreTheWallClocks(t *testing.T) {
 	m, err := s.Look(t.Context(), guest, at, 1, 0)
 	require.NoError(t, err)
 	require.Equal(t, hour, m.DeadlineMillis)
-	letters, _, _, err := s.Letters.Search(t.Context(), guest, at, "", deadletters.Look{Count: 10})
+	letters, err := messages.SearchDeadLetters.Do(t.Context(), s, guest, messages.DeadLetters{VHost: "/", Queue: "q", Count: 10})
 	require.NoError(t, err)
-	require.Equal(t, hour, letters[0].DeadlineMillis)
-	done, err := messages.ChangeDeadline.Do(t.Context(), s.Access, guest, messages.DeadlineChange{VHost: "/", Queue: "q", Seq: 1, Was: &hour, At: hour + 60_000})
+	require.Equal(t, hour, *letters.Items[0].Deadline)
+	done, err := messages.ChangeDeadline.Do(t.Context(), s, guest, messages.DeadlineChange{VHost: "/", Queue: "q", Seq: 1, Was: &hour, At: hour + 60_000})
 	require.NoError(t, err)
 	require.Equal(t, messages.DeadlineChanged{Outcome: "rescheduled", Deadline: hour + 60_000}, done)
 	found, err := q.Messages.Browse(broker.Browse{Count: 1})
@@ -301,12 +301,12 @@ func TestTimesAreTheWallClocks(t *testing.T) {
 func TestSavedFiltersAreNoParametersForOthers(t *testing.T) {
 	s := newSite(t)
 	user := s.user("user", access.Management, "/")
-	_, err := operate.SaveFilter.Do(t.Context(), s.Access, user, operate.FilterToSave{VHost: "/", Queue: "dlq", Name: "f", Filter: `message_id == "secret"`})
+	_, err := operate.SaveFilter.Do(t.Context(), s.Operations, user, operate.FilterToSave{VHost: "/", Queue: "dlq", Name: "f", Filter: `message_id == "secret"`})
 	require.NoError(t, err)
 	_, err = s.b.SetGlobalParameter("shown", "x")
 	require.NoError(t, err)
 	seen := func(as operate.Actor) ([]admin.GlobalParameter, error) {
-		return admin.ListGlobalParameters.Do(t.Context(), s.Access, as, admin.GlobalName{})
+		return admin.ListGlobalParameters.Do(t.Context(), s.Operations, as, admin.GlobalName{})
 	}
 	all, err := seen(s.user("policymaker", access.Policymaker))
 	require.NoError(t, err)
@@ -317,7 +317,7 @@ func TestSavedFiltersAreNoParametersForOthers(t *testing.T) {
 	_, err = seen(user)
 	var role *operate.MissingRole
 	require.ErrorAs(t, err, &role)
-	list, err := operate.ListFilters.Do(t.Context(), s.Access, user, operate.QueueFilter{VHost: "/", Queue: "dlq"})
+	list, err := operate.ListFilters.Do(t.Context(), s.Operations, user, operate.QueueFilter{VHost: "/", Queue: "dlq"})
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 }

@@ -1,9 +1,12 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"strconv"
 
 	"go.uber.org/zap"
 
@@ -42,7 +45,7 @@ func (o *Operations) MayPublish(_ context.Context, a Actor, to ExchangeName) err
 	return err
 }
 
-func (o *Access) blocked() error {
+func (o *Operations) blocked() error {
 	if why, _ := o.Broker.Alarm.Reason(); why != "" {
 		return fmt.Errorf("%w: %s", deadletters.ErrBlocked, why)
 	}
@@ -57,6 +60,88 @@ func (o *Operations) Publish(ctx context.Context, a Actor, m *Publication) (rout
 		zap.String("exchange", m.Exchange.Name), zap.String("routing_key", m.RoutingKey), zap.Bool("routed", routed), zap.Int("bytes", len(m.Body)))
 	return routed, err
 }
+
+// NewMessage is a message to publish, as a form has it. The exchange "" is the default one.
+type NewMessage struct {
+	Exchange        string `json:"exchange" log:"exchange" doc:"Empty: the default exchange, which routes to the queue named by the key."`
+	VHost           string `json:"vhost" start:"/"`
+	Key             string `json:"routing_key" form:"key" log:"routing_key"`
+	Expires         *int64 `json:"expiration" label:"Expires after" is:"span" doc:"In ms, or as 90s, 10m or 24h. Empty: the queue's time to live."`
+	Body            string `json:"body" is:"lines"`
+	ContentType     string `json:"content_type" start:"application/json"`
+	Persistent      bool   `json:"persistent" label:"survives a restart" start:"1"`
+	Deadline        *int64 `json:"deadline" label:"Deadline (UTC)" is:"instant" more:"Deadline at an instant, headers and other properties" doc:"Instead of a time to live. It sets the header x-expires-at."`
+	Priority        *int64 `json:"priority" more:"Deadline at an instant, headers and other properties"`
+	Headers         Table  `json:"headers" more:"Deadline at an instant, headers and other properties" doc:"A JSON object, for example {\"tenant\": \"acme\"}."`
+	MessageID       string `json:"message_id" more:"Deadline at an instant, headers and other properties"`
+	CorrelationID   string `json:"correlation_id" more:"Deadline at an instant, headers and other properties"`
+	Type            string `json:"type" more:"Deadline at an instant, headers and other properties"`
+	ReplyTo         string `json:"reply_to" more:"Deadline at an instant, headers and other properties"`
+	AppID           string `json:"app_id" more:"Deadline at an instant, headers and other properties"`
+	ContentEncoding string `json:"content_encoding" more:"Deadline at an instant, headers and other properties"`
+}
+
+// Check implements Checker.
+func (m NewMessage) Check() error {
+	switch {
+	case m.Expires != nil && *m.Expires < 0:
+		return &Wrong{Field: "expiration", Text: "a time to live is 0 or more"}
+	case m.Priority != nil && (*m.Priority < 0 || *m.Priority > 255):
+		return &Wrong{Field: "priority", Text: "a priority is from 0 to 255"}
+	}
+	return nil
+}
+
+// properties are the message's. An empty field is a property that is not set.
+func (m *NewMessage) properties() Properties {
+	p := Properties{
+		Headers: m.Headers, ContentType: m.ContentType, ContentEncoding: m.ContentEncoding, CorrelationID: m.CorrelationID, ReplyTo: m.ReplyTo, MessageID: m.MessageID, Type: m.Type, AppID: m.AppID,
+	}
+	if m.Expires != nil {
+		p.Expiration = strconv.FormatInt(*m.Expires, 10)
+	}
+	if p.Headers = maps.Clone(p.Headers); m.Deadline != nil {
+		if p.Headers == nil {
+			p.Headers = Table{}
+		}
+		p.Headers["x-expires-at"] = *m.Deadline
+	}
+	if m.Priority != nil {
+		p.Priority = uint8(*m.Priority)
+	}
+	if m.Persistent {
+		p.DeliveryMode = 2
+	}
+	return p
+}
+
+// Routed is what became of a message that was published.
+type Routed bool
+
+// Words implements Effect.
+func (r Routed) Words() (sentences []string, harm, more bool) {
+	if r {
+		return []string{"Published, and a queue took it."}, false, false
+	}
+	return []string{"Published, and no queue took it: nothing is bound to the exchange for this key. The message is lost."}, true, false
+}
+
+// PublishForm is Publish as a form.
+var PublishForm = Define(Op{
+	Name: Publish, Title: "Publish a message", Rule: Rule{Role: Management},
+	Page: Page{On: "/publish", Title: "Publish a message", Tab: "/exchanges", Parent: "/exchanges", Up: "Exchanges", Button: "Publish", Stays: true, May: func(o *Operations, a Actor, asked any) bool {
+		m := asked.(NewMessage)
+		if m.Exchange == "" && m.Key == "" {
+			return MayChange(o, a, m.VHost)
+		}
+		return MayExchange(o, a, access.Write, cmp.Or(m.VHost, "/"), m.Exchange)
+	}},
+}, func(ctx context.Context, c *Call, m NewMessage) (Routed, error) {
+	routed, err := c.publish(ctx, &c.Actor, &Publication{Exchange: ExchangeName{m.VHost, m.Exchange}, RoutingKey: m.Key, Properties: m.properties(), Body: []byte(m.Body)})
+	c.Log(zap.Bool("routed", routed))
+	c.Log(zap.Int("bytes", len(m.Body)))
+	return Routed(routed), err
+})
 
 func (o *Operations) publish(ctx context.Context, a *Actor, m *Publication) (routed bool, err error) {
 	vh, err := o.vhost(a, Publish, m.Exchange.VHost)

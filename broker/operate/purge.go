@@ -54,7 +54,7 @@ func purge(ctx context.Context, c *Call, r PurgeRequest) (done Deleted, err erro
 	case r.All:
 		done.Deleted = q.Messages.Purge()
 	default:
-		done.Deleted, err = deadletters.Purge(ctx, c.Broker, q, r.Filter, seen, func(n int) { progress(ctx)(n, seen.Messages) })
+		done.Deleted, err = deadletters.Purge(ctx, c.Broker, q, r.Filter, seen, func(n int) { Note(ctx)(n, seen.Messages) })
 	}
 	if _, c.Asks = errors.AsType[*deadletters.Unconfirmed](err); err == nil {
 		err = c.Commit(ctx)

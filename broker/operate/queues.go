@@ -86,7 +86,7 @@ type QueueDetail struct {
 
 // ListQueues lists the queues of all virtual hosts that the actor may look into, in any order, as they were within the last second. The
 // caller must not change the result.
-func (o *Access) ListQueues(_ context.Context, a Actor) ([]*Queue, error) {
+func (o *Operations) ListQueues(_ context.Context, a Actor) ([]*Queue, error) {
 	if err := o.permit(&a, ListQueues, ""); err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (o *Access) ListQueues(_ context.Context, a Actor) ([]*Queue, error) {
 }
 
 // Visible returns the names of the virtual hosts that the actor may look into.
-func (o *Access) Visible(a Actor) map[string]bool {
+func (o *Operations) Visible(a Actor) map[string]bool {
 	names := map[string]bool{}
 	for _, vh := range o.VHosts(a) {
 		names[vh.Name()] = true
@@ -117,7 +117,7 @@ func (o *Access) Visible(a Actor) map[string]bool {
 	return names
 }
 
-func (o *Access) queueOf(q *broker.Queue) Queue {
+func (o *Operations) queueOf(q *broker.Queue) Queue {
 	one := Queue{QueueInfo: q.Info(), Type: q.Arguments.Type.String(), Purpose: o.Purpose(q)}
 	one.Wait = o.WaitOf(&one.QueueInfo, q)
 	one.DeadLetterExchange, one.DeadLetterKey, one.DeadLetters = q.DeadLettersTo()
@@ -127,7 +127,7 @@ func (o *Access) queueOf(q *broker.Queue) Queue {
 }
 
 // WaitOf is how long messages wait in a queue.
-func (o *Access) WaitOf(i *broker.QueueInfo, q *broker.Queue) deadline.Wait {
+func (o *Operations) WaitOf(i *broker.QueueInfo, q *broker.Queue) deadline.Wait {
 	w := o.Options.Wait(i.ID)
 	w.Objective = q.Settings().Objective
 	return w
@@ -162,7 +162,7 @@ const (
 	Waiting = queue.Waiting
 )
 
-func (o *Access) Message(q *broker.Queue, x *broker.Browsed) Message {
+func (o *Operations) Message(q *broker.Queue, x *broker.Browsed) Message {
 	m := Message{Browsed: *x, DeadlineMillis: o.Broker.UnixMillis(x.Deadline), QueueID: q.ID}
 	if p, err := x.Decode(); err == nil {
 		m.Properties = p

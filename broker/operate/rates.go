@@ -289,7 +289,7 @@ func ChannelCounts(c *server.ChannelStats) Counts {
 }
 
 // Totals are what the broker counts.
-func (o *Access) Totals() Counts {
+func (o *Operations) Totals() Counts {
 	t, s := o.Broker.Stats(), &o.Server.Totals
 	c := QueueCounts(&t.Queues)
 	c["publish"], c["confirm"] = t.Published, s.Confirmed.Load()
@@ -298,7 +298,7 @@ func (o *Access) Totals() Counts {
 }
 
 // Churn is how often connections, channels and queues were opened and closed.
-func (o *Access) Churn() Counts {
+func (o *Operations) Churn() Counts {
 	t, s := o.Broker.Stats(), &o.Server.Totals
 	return Counts{
 		"connection_created": s.ConnectionsOpened.Load(), "connection_closed": s.ConnectionsClosed.Load(),
@@ -315,7 +315,7 @@ func (c Counts) addDepth(i *broker.QueueInfo) {
 }
 
 // countAll returns the counts of everything that has rates.
-func (o *Access) countAll() map[any]counted {
+func (o *Operations) countAll() map[any]counted {
 	totals := o.Totals()
 	seen := map[any]counted{ChurnKey{}: o.Churn().counted()}
 	for _, vh := range o.Broker.VHosts() {

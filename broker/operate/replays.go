@@ -22,7 +22,7 @@ const saveEvery = time.Second
 
 // Replay makes a replay and starts it. A dry run is complete when it returns; it moves nothing and is not kept. Errors: about the request
 // (deadletters.ErrRequest), its user (deadletters.ErrOwner) or the queue (404), deadletters.ErrRunning, or the error that ended a dry run.
-func (o *Access) Replay(ctx context.Context, r deadletters.Request) (deadletters.Replay, error) {
+func (o *Operations) Replay(ctx context.Context, r deadletters.Request) (deadletters.Replay, error) {
 	job, err := deadletters.NewJob(o.Broker, r)
 	if err != nil {
 		return deadletters.Replay{}, err
@@ -100,7 +100,7 @@ func (r *runs) save(u *Underway) error {
 
 // OpenReplays reads the replays that a folder keeps, and continues those that were running when the process ended. From then on replays are kept
 // there; before, they are in memory only. A file that cannot be read is left alone: it is only a record, no message depends on it.
-func (o *Access) OpenReplays(dir string) error {
+func (o *Operations) OpenReplays(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("replays: %w", err)
 	}

@@ -13,6 +13,9 @@ func (op Operation) Words() string { return operationWords.Replace(string(op)) }
 // ManyAttempts is the record of further attempts within a minute that were refused or failed. It is not an operation that users do.
 const ManyAttempts Operation = "many_attempts"
 
+// Publish is the operation that publishes a message, by each face.
+const Publish Operation = "publish"
+
 // need says when an operation requires a permission on its queue.
 type need uint8
 
@@ -44,17 +47,12 @@ var (
 	ListQueues             = ruled("list_queues", Rule{Role: Management, Looks: true})
 	Peek                   = ruled("peek", Rule{Role: Management, Read: Always})
 	Get                    = ruled("get", Rule{Role: Management, Read: Always})
-	SearchDeadLetters      = ruled("search_dead_letters", Rule{Role: Management, Read: Always}) // and groups
-	ExportDeadLetters      = ruled("export_dead_letters", Rule{Role: Management, Read: Always})
-	ImportDeadLetters      = ruled("import_dead_letters", Rule{Role: Management, Read: Always})
-	ResendDeadLetter       = ruled("resend_dead_letter", Rule{Role: Management, Read: Always})
 	ExportDefinitions      = ruled("export_definitions", Rule{Role: Administrator, Looks: true})
 	ExportVHostDefinitions = ruled("export_vhost_definitions", Rule{Role: Policymaker, Looks: true})
 	ImportDefinitions      = ruled("import_definitions", Rule{Role: Administrator})
 	ListConnections        = ruled("list_connections", Rule{Role: Management, Looks: true}) // the actor's own; users with the role Monitor see all
 	CloseConnections       = ruled("close_connections", Rule{Role: Management})             // the actor's own; administrators may close all
 	DeleteQueue            = ruled("delete_queue", Rule{Role: Management})
-	Publish                = ruled("publish", Rule{Role: Management})
 	TryMessage             = ruled("try_message", Rule{Role: Management, Looks: true})
 	LookAround             = ruled("look_around", Rule{Role: Monitor, Looks: true}) // status, alerts, forecasts, the audit
 	ChangeAlerts           = ruled("change_alerts", Rule{Role: Administrator})      // and what else is changed of a node (monitor/changes)

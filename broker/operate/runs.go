@@ -138,7 +138,7 @@ func (u *Underway) underway() bool {
 
 // runs are the runs of a process, the oldest first.
 type runs struct {
-	access *Access
+	access *Operations
 	dir    string // where replays are kept; "": in memory only
 	wg     sync.WaitGroup
 	mu     sync.Mutex
@@ -149,8 +149,8 @@ type runs struct {
 // progressKey is the key of a run in its context.
 type progressKey struct{}
 
-// progress returns what notes how much of a run is done, if the context is a run's.
-func progress(ctx context.Context) func(done, total int) {
+// Note returns what notes how much of a run is done, if the context is a run's.
+func Note(ctx context.Context) func(done, total int) {
 	return func(done, total int) {
 		if u, is := ctx.Value(progressKey{}).(*Underway); is {
 			u.mu.Lock()
@@ -162,7 +162,7 @@ func progress(ctx context.Context) func(done, total int) {
 
 // Begin starts a run, which the request that started it need not wait for. do calls an operation, which checks what the actor may. Error:
 // ErrTooManyRuns.
-func (o *Access) Begin(a Actor, op Operation, at QueueName, do func(context.Context) (result any, err error)) (*Underway, error) {
+func (o *Operations) Begin(a Actor, op Operation, at QueueName, do func(context.Context) (result any, err error)) (*Underway, error) {
 	u := &Underway{run: Run{
 		ID: deadletters.NewRunID(), Operation: op, VHost: at.VHost, Queue: at.Name, User: a.Name, State: deadletters.Running, Started: time.Now().UTC(),
 	}}
@@ -252,7 +252,7 @@ func (r *runs) forgetOldest() {
 }
 
 // Close cancels the runs and waits for their ends; replays continue at the next start. No run begins later.
-func (o *Access) Close() {
+func (o *Operations) Close() {
 	o.runs.mu.Lock()
 	o.runs.closed.Store(true)
 	for _, u := range o.runs.list {

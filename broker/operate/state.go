@@ -1,9 +1,12 @@
 package operate
 
 import (
+	"context"
 	"time"
 
 	"github.com/dustin/go-humanize"
+
+	"curfew/broker/memory"
 )
 
 // State is the state of the broker at one moment.
@@ -40,11 +43,8 @@ func (s *State) Storage() (where, more string, warn bool) {
 	return "on disk", more, false
 }
 
-// now is the time by the clock that deadlines are shown by.
-func (o *Access) now() time.Time { return time.UnixMilli(o.Broker.UnixMillis(o.Broker.Now())) }
-
 // State returns the state of the broker. Every user who may log in may see it.
-func (o *Access) State() State {
+func (o *Operations) State() State {
 	s := State{
 		NowMillis: o.Broker.UnixMillis(o.Broker.Now()), ManualClock: o.Broker.Manual != nil, Started: o.started, DataDir: o.DataDir, NewFolder: o.Broker.NewFolder(), DiskSilent: o.Broker.DiskSilent(), Blocked: o.Broker.Alarm.Last(),
 		Memory: o.Broker.Alarm.MemoryInUse(), MemoryMax: o.Broker.Alarm.MemoryLimit, InFlow: o.Server.InFlow(),
@@ -54,9 +54,29 @@ func (o *Access) State() State {
 	return s
 }
 
+// memoryKey is the key of a request's account in its context.
+type memoryKey struct{}
+
+// WithMemory returns a context with the account that the answer to a request is paid from.
+func WithMemory(ctx context.Context, account *memory.Account) context.Context {
+	return context.WithValue(ctx, memoryKey{}, account)
+}
+
+// Take draws what an answer will take from the account of its request, at most half of the budget; without an account it does nothing. Error: *memory.Exceeded.
+func Take(ctx context.Context, bytes int64) error {
+	account, is := ctx.Value(memoryKey{}).(*memory.Account)
+	if !is {
+		return nil
+	}
+	if limit := account.Budget.Limit; limit > 0 {
+		bytes = min(bytes, limit/2)
+	}
+	return account.Take(bytes)
+}
+
 // Hold draws from the budget what a user's request will take; release must be called in any case. More than half of the budget counts as half.
 // The error is a *memory.Exceeded.
-func (o *Access) Hold(user string, bytes int64) (release func(), err error) {
+func (o *Operations) Hold(user string, bytes int64) (release func(), err error) {
 	clients := o.Broker.Clients
 	if limit := clients.Limit; limit > 0 {
 		bytes = min(bytes, limit/2)

@@ -59,11 +59,11 @@ func TestPublishNeedsWhatItNeedsOverAMQP(t *testing.T) {
 func TestAChangeNeedsAVirtualHost(t *testing.T) {
 	s := newSite(t)
 	root := s.user("root", access.Administrator, "/")
-	_, err := admin.DeclareQueue.Do(t.Context(), s.Access, root, admin.NewQueue{Queue: "new"})
+	_, err := admin.DeclareQueue.Do(t.Context(), s.Operations, root, admin.NewQueue{Queue: "new"})
 	require.ErrorIs(t, err, operate.ErrNoVHost)
-	_, err = admin.SetVHostLimit.Do(t.Context(), s.Access, root, admin.VHostLimit{Limit: access.MaxQueues, Value: 1})
+	_, err = admin.SetVHostLimit.Do(t.Context(), s.Operations, root, admin.VHostLimit{Limit: access.MaxQueues, Value: 1})
 	require.ErrorIs(t, err, operate.ErrNoVHost)
-	_, err = admin.ListExchanges.Do(t.Context(), s.Access, root, admin.ExchangeFilter{})
+	_, err = admin.ListExchanges.Do(t.Context(), s.Operations, root, admin.ExchangeFilter{})
 	require.NoError(t, err, "a list is of all")
 }
 
@@ -77,12 +77,12 @@ func TestPurgeDeletesWhatSomebodySaw(t *testing.T) {
 	}
 	publish()
 	publish()
-	_, err := operate.PurgeQueue.Do(t.Context(), s.Access, user, operate.PurgeRequest{VHost: "/", Queue: "q"})
+	_, err := operate.PurgeQueue.Do(t.Context(), s.Operations, user, operate.PurgeRequest{VHost: "/", Queue: "q"})
 	var asked *deadletters.Unconfirmed
 	require.ErrorAs(t, err, &asked)
 	require.Equal(t, 2, asked.Matched)
 	publish()
-	done, err := operate.PurgeQueue.Do(t.Context(), s.Access, user, operate.PurgeRequest{VHost: "/", Queue: "q", Confirm: new(2), Position: asked.Position})
+	done, err := operate.PurgeQueue.Do(t.Context(), s.Operations, user, operate.PurgeRequest{VHost: "/", Queue: "q", Confirm: new(2), Position: asked.Position})
 	require.NoError(t, err)
 	require.Equal(t, 2, done.Deleted)
 	ready, _, _ := s.q.Messages.Counts()
@@ -102,7 +102,7 @@ func TestAnExclusiveQueueIsPurgedByItsOwnerOnly(t *testing.T) {
 	for _, purge := range []operate.Typed[operate.PurgeRequest, operate.Deleted]{operate.PurgeQueue, operate.PurgeDeadLetters} {
 		for _, r := range []operate.PurgeRequest{{All: true}, {}, {Confirm: new(1)}, {Confirm: new(1), Filter: `bytes == 0`}} {
 			r.VHost, r.Queue = "/", "own"
-			_, err := purge.Do(t.Context(), s.Access, user, r)
+			_, err := purge.Do(t.Context(), s.Operations, user, r)
 			assert.ErrorContains(t, err, "exclusive", "%s %+v", purge.Name, r)
 		}
 	}
@@ -141,30 +141,30 @@ func TestUsersAreTheAdministrators(t *testing.T) {
 	created, err := set(root, u)
 	require.NoError(t, err)
 	require.True(t, created)
-	_, err = admin.SetUserLimit.Do(t.Context(), s.Access, root, admin.UserLimit{User: "new", Limit: access.MaxConnections, Value: 1})
+	_, err = admin.SetUserLimit.Do(t.Context(), s.Operations, root, admin.UserLimit{User: "new", Limit: access.MaxConnections, Value: 1})
 	require.NoError(t, err)
 	u.Tags = []string{}
 	created, err = set(root, u)
 	require.NoError(t, err)
 	require.False(t, created)
-	got, err := admin.ListUsers.Do(t.Context(), s.Access, root, admin.UserFilter{User: "new"})
+	got, err := admin.ListUsers.Do(t.Context(), s.Operations, root, admin.UserFilter{User: "new"})
 	require.NoError(t, err)
 	require.Equal(t, access.Limits{access.MaxConnections: 1}, got[0].Limits, "they stay")
 	_, created, err = s.Do(t.Context(), root, admin.SetPermission.Op, admin.Permission{User: "new", VHost: "/", Read: ".*"}, nil)
 	require.NoError(t, err)
 	require.True(t, created)
 	permission := admin.UserInVHost{User: "new", VHost: "/"}
-	_, err = admin.ClearPermission.Do(t.Context(), s.Access, root, permission)
+	_, err = admin.ClearPermission.Do(t.Context(), s.Operations, root, permission)
 	require.NoError(t, err)
-	_, err = admin.ClearPermission.Do(t.Context(), s.Access, root, permission)
+	_, err = admin.ClearPermission.Do(t.Context(), s.Operations, root, permission)
 	require.ErrorIs(t, err, operate.ErrNotFound)
 
-	_, err = admin.ListUsers.Do(t.Context(), s.Access, watcher, admin.UserFilter{})
+	_, err = admin.ListUsers.Do(t.Context(), s.Operations, watcher, admin.UserFilter{})
 	require.True(t, operate.Refused(err))
 	_, err = set(watcher, u)
 	require.True(t, operate.Refused(err))
 	remove := func(as operate.Actor) error {
-		_, err := admin.DeleteUser.Do(t.Context(), s.Access, as, admin.UserName{User: "new"})
+		_, err := admin.DeleteUser.Do(t.Context(), s.Operations, as, admin.UserName{User: "new"})
 		return err
 	}
 	require.True(t, operate.Refused(remove(watcher)))
@@ -237,7 +237,7 @@ func TestAPolicyThatSomebodyElseSet(t *testing.T) {
 		return admin.PolicyRequest{VHost: "/", Name: "p", Pattern: ".*", Priority: priority, Definition: policy.Definition{"max-length": int64(9)}}
 	}
 	set := func(seen string, priority int64) error {
-		_, _, err := s.Access.Do(t.Context(), root, op.Op, request(priority), new(seen))
+		_, _, err := s.Operations.Do(t.Context(), root, op.Op, request(priority), new(seen))
 		return err
 	}
 	seen := func() string {
@@ -253,14 +253,14 @@ func TestAPolicyThatSomebodyElseSet(t *testing.T) {
 	require.EqualError(t, set(first, 4), "somebody else has changed this policy since then")
 	backlog := request(5)
 	backlog.Backlog = true
-	_, _, err := s.Access.Do(t.Context(), root, op.Op, backlog, new(first))
+	_, _, err := s.Operations.Do(t.Context(), root, op.Op, backlog, new(first))
 	require.ErrorAs(t, err, new(*operate.Stale))
 	p, _, err := s.Now(root, op.Op, request(0))
 	require.NoError(t, err)
 	require.EqualValues(t, 3, p.(admin.PolicyRequest).Priority)
-	_, err = op.Do(t.Context(), s.Access, root, request(5))
+	_, err = op.Do(t.Context(), s.Operations, root, request(5))
 	require.NoError(t, err, "whoever does not say what was seen replaces it")
-	_, err = admin.Policies.Clear.Do(t.Context(), s.Access, root, admin.PolicyName{VHost: "/", Name: "p"})
+	_, err = admin.Policies.Clear.Do(t.Context(), s.Operations, root, admin.PolicyName{VHost: "/", Name: "p"})
 	require.NoError(t, err)
 	require.NoError(t, set(first, 6), "nothing is replaced")
 }
@@ -270,9 +270,9 @@ func TestAUserThatSomebodyElseChanged(t *testing.T) {
 	s := newSite(t)
 	root := s.user("root", access.Administrator)
 	user := admin.UserSettings{User: "new", UserTags: admin.UserTags{Tags: []string{}}}
-	_, _, err := s.Access.Do(t.Context(), root, admin.SetUser.Op, user, new(""))
+	_, _, err := s.Operations.Do(t.Context(), root, admin.SetUser.Op, user, new(""))
 	require.NoError(t, err)
-	_, _, err = s.Access.Do(t.Context(), root, admin.SetUser.Op, user, new(""))
+	_, _, err = s.Operations.Do(t.Context(), root, admin.SetUser.Op, user, new(""))
 	require.EqualError(t, err, "a user with this name already exists")
 	for _, change := range []struct {
 		op      *operate.Op

@@ -40,7 +40,7 @@ func New(o Options) *Changes {
 
 // Do does an operation of this package as the actor.
 func Do[Q, R any](ctx context.Context, c *Changes, by operate.Actor, op operate.Typed[Q, R], request Q) (R, error) {
-	return op.Do(ctx, c.Operations.Access, by, request)
+	return op.Do(ctx, c.Operations, by, request)
 }
 
 // define defines an operation on a node, for administrators. Errors of the incidents become those of operations; incident.ErrNotSaved stays.

@@ -60,7 +60,8 @@ func WithoutBroker(o *operate.Operations, table []Route) http.Handler {
 	return mux
 }
 
-func derived(op *operate.Op, route string, one bool) Route {
+// Served is a route of an operation that answers in a way of its own.
+func Served(op *operate.Op, route string, answer func(r *Request, request any) error) Route {
 	method, path, _ := strings.Cut(route, " ")
 	r := Route{Method: method, Path: path, Op: op.Name}
 	isOwn := strings.HasPrefix(path, own)
@@ -79,22 +80,28 @@ func derived(op *operate.Op, route string, one bool) Route {
 		if op.Slow {
 			req.TakeTime()
 		}
+		return answer(req, request)
+	}
+	return r
+}
+
+func derived(op *operate.Op, route string, one bool) Route {
+	return Served(op, route, func(req *Request, request any) error {
 		if op.Long {
 			return req.Run(op.Name, operate.QueueName{VHost: req.Param("vhost"), Name: req.Param("queue")}, func(ctx context.Context) (any, error) {
 				result, _, err := req.Operations.Do(ctx, req.Actor, op, request, nil)
 				return result, err
 			}, req.Answer)
 		}
-		result, created, err := req.Operations.Do(req.HTTP.Context(), req.Actor, op, request, nil)
-		if errors.Is(err, operate.ErrNoVHost) && method == http.MethodPut {
+		result, created, err := req.Operations.Do(operate.WithMemory(req.HTTP.Context(), req.Account), req.Actor, op, request, nil)
+		if errors.Is(err, operate.ErrNoVHost) && req.HTTP.Method == http.MethodPut {
 			return ErrNoVHost
 		}
 		if err != nil {
 			return err
 		}
-		return req.derived(op, result, created, one, isOwn)
-	}
-	return r
+		return req.derived(op, result, created, one, strings.HasPrefix(req.pattern, own))
+	})
 }
 
 // bodied reports whether requests with a method have a body.

@@ -74,7 +74,7 @@ func newLongDesk(t *testing.T) *longDesk {
 	}}
 	upload := rest.Route{Method: http.MethodPost, Path: "/api/upload", Need: operate.Management, Handle: func(r *rest.Request) error {
 		body := r.Upload()
-		return r.Run(operate.ImportDeadLetters, operate.QueueName{VHost: "/"}, func(ctx context.Context) (any, error) {
+		return r.Run("import_dead_letters", operate.QueueName{VHost: "/"}, func(ctx context.Context) (any, error) {
 			n, err := io.Copy(io.Discard, body(ctx))
 			return rest.Object{"read": n}, err
 		}, r.Answer)
@@ -114,7 +114,7 @@ func (d *longDesk) post(ctx context.Context, prefer string) (*http.Response, map
 }
 
 func (d *longDesk) runs(user string) []operate.Run {
-	list, err := operate.ListRuns.Do(d.t.Context(), d.ops.Access, operate.Actor{Name: user, Tags: []string{access.Management}}, operate.None{})
+	list, err := operate.ListRuns.Do(d.t.Context(), d.ops, operate.Actor{Name: user, Tags: []string{access.Management}}, operate.None{})
 	require.NoError(d.t, err)
 	return list
 }
@@ -188,9 +188,9 @@ func TestALongRequestGoesOnAsARun(t *testing.T) {
 
 		_, body, err = d.post(t.Context(), "respond-async")
 		require.NoError(t, err)
-		_, err = operate.CancelRun.Do(t.Context(), d.ops.Access, operate.Actor{Name: "other", Tags: []string{access.Management}}, operate.RunName{ID: body["id"].(string)})
+		_, err = operate.CancelRun.Do(t.Context(), d.ops, operate.Actor{Name: "other", Tags: []string{access.Management}}, operate.RunName{ID: body["id"].(string)})
 		require.ErrorIs(t, err, operate.ErrNotFound)
-		run, err = operate.CancelRun.Do(t.Context(), d.ops.Access, operate.Actor{Name: "one", Tags: []string{access.Management}}, operate.RunName{ID: body["id"].(string)})
+		run, err = operate.CancelRun.Do(t.Context(), d.ops, operate.Actor{Name: "one", Tags: []string{access.Management}}, operate.RunName{ID: body["id"].(string)})
 		require.NoError(t, err)
 		assert.Equal(t, deadletters.Cancelled, run.State)
 		assert.Equal(t, int32(1), d.worked.Load())
@@ -260,7 +260,7 @@ func TestAStalledUploadEnds(t *testing.T) {
 		client, status = begin()
 		run = d.runs("one")[0]
 		require.Equal(t, deadletters.Running, run.State)
-		run, err := operate.CancelRun.Do(t.Context(), d.ops.Access, operate.Actor{Name: "one", Tags: []string{access.Management}}, operate.RunName{ID: run.ID})
+		run, err := operate.CancelRun.Do(t.Context(), d.ops, operate.Actor{Name: "one", Tags: []string{access.Management}}, operate.RunName{ID: run.ID})
 		require.NoError(t, err)
 		assert.Equal(t, deadletters.Cancelled, run.State)
 		client.Close()

@@ -112,7 +112,7 @@ var _ = operate.Group("delete", "Delete a queue or an exchange")
 var DeleteExchange = operate.Define(operate.Op{
 	Name: "delete_exchange", Noun: "exchange", Title: "Delete an exchange and its bindings", Rule: operate.Rule{Role: operate.Management},
 	Routes: []string{"DELETE /api/exchanges/{vhost}/{exchange}"}, Command: "delete exchange <exchange>", Example: "  curfew delete exchange events --if-unused",
-	Page: operate.Page{On: "/exchange/delete", Title: "Delete the exchange", Tab: "/exchanges", Parent: "/exchange", Rows: "list_exchanges", Link: "Delete…", Danger: true, May: func(o *operate.Access, a operate.Actor, row any) bool {
+	Page: operate.Page{On: "/exchange/delete", Title: "Delete the exchange", Tab: "/exchanges", Parent: "/exchange", Rows: "list_exchanges", Link: "Delete…", Danger: true, May: func(o *operate.Operations, a operate.Actor, row any) bool {
 		x := row.(ExchangeRow)
 		return operate.MayExchange(o, a, access.Configure, x.VHost, x.Name)
 	}, Only: func(row any) bool {
@@ -211,7 +211,7 @@ var Unbind = operate.Define(operate.Op{
 	Page: operate.Page{On: "/binding/delete", Title: "Remove the binding of", Button: "Remove", Tab: "/exchanges", Parent: "/exchanges", Up: "Exchanges", Rows: "list_bindings", Link: "Unbind…", Danger: true, Only: func(row any) bool { return row.(BindingRow).Source != "" },
 		Done: "Binding removed.", Next: "/exchange?vhost={vhost}&name={source}&done=unbind"},
 }, func(ctx context.Context, c *operate.Call, q BindingName) (none operate.None, err error) {
-	all, err := ListBindings.Do(ctx, c.Access, c.Actor, BindingFilter{VHost: q.VHost, Exchange: &q.Source})
+	all, err := ListBindings.Do(ctx, c.Operations, c.Actor, BindingFilter{VHost: q.VHost, Exchange: &q.Source})
 	for _, row := range all {
 		if row.Source == q.Source && row.Destination == q.Destination && row.Type == q.Type && row.Key == q.Key && row.Digest == q.Digest {
 			return none, c.Rights.Unbind(c.VHost, operate.Nobody{}, row.Binding)

@@ -319,7 +319,7 @@ func (c *call) update(path string, given, was *entity) error {
 		change.Queue = path
 	}
 	if len(args) > 0 || change.Queue != "" {
-		_, err = admin.ChangeArguments.Do(c.r.Context(), c.Operations.Access, c.actor, change)
+		_, err = admin.ChangeArguments.Do(c.r.Context(), c.Operations, c.actor, change)
 	}
 	return err
 }
@@ -344,7 +344,7 @@ func (c *call) declare(path string, given *entity) error {
 		return fmt.Errorf("%s is the end of no entity's name", servicebus.DeferredSuffix)
 	}
 	d := given.described(path)
-	o, ctx, now := c.Operations.Access, c.r.Context(), c.Operations.Broker.UnixMillis(c.Operations.Broker.Now())
+	o, ctx, now := c.Operations, c.r.Context(), c.Operations.Broker.UnixMillis(c.Operations.Broker.Now())
 	if given.XMLName.Local == "TopicDescription" {
 		args, err := d.TopicArgs()
 		if err == nil {
@@ -393,7 +393,7 @@ func (c *call) delete(path string) {
 				return
 			}
 		}
-		_, err = admin.DeleteExchange.Do(c.r.Context(), c.Operations.Access, c.actor, admin.ExchangeDeletion{VHost: vhostName, Exchange: path})
+		_, err = admin.DeleteExchange.Do(c.r.Context(), c.Operations, c.actor, admin.ExchangeDeletion{VHost: vhostName, Exchange: path})
 	}
 	switch {
 	case errors.Is(err, operate.ErrNotFound):

@@ -221,14 +221,14 @@ func (c *call) bindRule(topic, queue, name string, args amqp.Table) error {
 	if err != nil {
 		return err
 	}
-	_, err = admin.Bind.Do(c.r.Context(), c.Operations.Access, c.actor, admin.Binding{Source: topic, VHost: vhostName, Destination: queue, Type: "queue", Key: b.RoutingKey, Arguments: args})
+	_, err = admin.Bind.Do(c.r.Context(), c.Operations, c.actor, admin.Binding{Source: topic, VHost: vhostName, Destination: queue, Type: "queue", Key: b.RoutingKey, Arguments: args})
 	return err
 }
 
 // unbind removes rules.
 func (c *call) unbind(rules []servicebus.BoundRule) error {
 	for i := range rules {
-		if _, err := admin.Unbind.Do(c.r.Context(), c.Operations.Access, c.actor, admin.BindingNamed(vhostName, &rules[i].Binding)); err != nil {
+		if _, err := admin.Unbind.Do(c.r.Context(), c.Operations, c.actor, admin.BindingNamed(vhostName, &rules[i].Binding)); err != nil {
 			return err
 		}
 	}

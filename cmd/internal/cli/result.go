@@ -71,7 +71,7 @@ func (a *API) cell(f *operate.Field, row any) string {
 		}
 	}
 	v := f.Of(row)
-	if f.Kind == operate.Instant {
+	if f.Kind == operate.Instant || f.Kind == operate.Ago {
 		if f.Until != "" {
 			return a.TimeAt(a.Now(), instantOf(v))
 		}

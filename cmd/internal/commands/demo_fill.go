@@ -101,30 +101,21 @@ func (f *Filler) Fill(ctx context.Context) error {
 	return run(ctx, address, s.Queues)
 }
 
-// declare makes the virtual host and what the script has in it.
+// declare imports the virtual host with what the script has in it. The user gets all permissions there.
 func (f *Filler) declare(ctx context.Context, s *script) error {
-	type request struct {
-		path string
-		body any
-	}
-	all := []request{
-		{cli.Path("vhosts", vhost), map[string]any{"description": description}},
-		{cli.Path("permissions", vhost, f.At.User), map[string]any{"configure": ".*", "write": ".*", "read": ".*"}},
-	}
+	var policies, queues []any
 	for name, policy := range s.Policies {
-		all = append(all, request{cli.Path("policies", vhost, name), policy})
+		policy["name"], policy["vhost"] = name, vhost
+		policies = append(policies, policy)
 	}
 	for i := range s.Queues {
 		q := &s.Queues[i]
 		fmt.Fprintf(f.Out, "  %-12s  %s\n", q.Name, q.Shows)
-		all = append(all, request{cli.Path("queues", vhost, q.Name), map[string]any{"durable": true, "arguments": q.Arguments}})
+		queues = append(queues, map[string]any{"name": q.Name, "vhost": vhost, "durable": true, "arguments": q.Arguments})
 	}
-	for _, r := range all {
-		if err := f.Call(ctx, http.MethodPut, r.path, r.body, nil); err != nil {
-			return err
-		}
-	}
-	return nil
+	return f.Call(ctx, http.MethodPost, cli.Path("definitions"), map[string]any{
+		"vhosts": []any{map[string]any{"name": vhost, "description": description}}, "policies": policies, "queues": queues,
+	}, nil)
 }
 
 // run publishes and consumes until ctx ends, or one of the clients fails.

@@ -85,7 +85,7 @@ func (d *Dashboard) changeDeadline(w http.ResponseWriter, r *http.Request, v ui.
 	}
 	var done messages.DeadlineChanged
 	if err == nil {
-		done, err = messages.ChangeDeadline.Do(r.Context(), d.Operations.Access, v.Actor, p.Change)
+		done, err = messages.ChangeDeadline.Do(r.Context(), d.Operations, v.Actor, p.Change)
 	}
 	if err != nil {
 		d.Refuse(w, r, err)

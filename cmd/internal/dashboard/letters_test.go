@@ -17,7 +17,7 @@ import (
 func (s *site) started() []deadletters.Replay {
 	s.Helper()
 	root, _ := s.d.user("root")
-	list, err := operate.ListReplays.Do(s.Context(), s.d.Operations.Access, root.Actor, operate.None{})
+	list, err := operate.ListReplays.Do(s.Context(), s.d.Operations, root.Actor, operate.None{})
 	require.NoError(s, err)
 	return list
 }
@@ -86,7 +86,7 @@ func TestBadReplaysAreRefused(t *testing.T) {
 func (s *site) begin(user string) deadletters.Replay {
 	s.Helper()
 	u, _ := s.d.user(user)
-	r, err := operate.StartReplay.Do(s.Context(), s.d.Operations.Access, u.Actor, operate.ReplayRequest{VHost: "/", Queue: "dlq", Options: deadletters.Options{Rate: 0.0001}})
+	r, err := operate.StartReplay.Do(s.Context(), s.d.Operations, u.Actor, operate.ReplayRequest{VHost: "/", Queue: "dlq", Options: deadletters.Options{Rate: 0.0001}})
 	require.NoError(s, err)
 	return r
 }
@@ -117,7 +117,7 @@ func TestReplaysAreTheirOwners(t *testing.T) {
 	form := url.Values{"token": {s.ownToken()}, "id": {roots.ID}}
 	require.Equal(t, http.StatusNotFound, s.post("/runs/cancel", form).status)
 
-	run, err := s.d.Operations.Access.Replay(t.Context(), deadletters.Request{VHost: "/", Queue: "dlq", User: "eye", Options: deadletters.Options{Rate: 0.0001}})
+	run, err := s.d.Operations.Replay(t.Context(), deadletters.Request{VHost: "/", Queue: "dlq", User: "eye", Options: deadletters.Options{Rate: 0.0001}})
 	require.NoError(t, err)
 	form = url.Values{"token": {s.token("/runs/cancel?id=" + run.ID)}, "id": {run.ID}}
 	require.Equal(t, http.StatusForbidden, s.post("/runs/cancel", url.Values{"id": {run.ID}}).status, "no token")

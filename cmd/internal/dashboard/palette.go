@@ -45,7 +45,7 @@ func (d *Dashboard) find(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		}
 	}
 	if d.Operations != nil && text != "" {
-		for _, f := range findNames(d.Operations.Access, v.Actor, text, maxHits) {
+		for _, f := range findNames(d.Operations, v.Actor, text, maxHits) {
 			one := hit{Name: ui.Visible(f.Name), What: "queue", In: ui.Visible(f.VHost), URL: ui.QueueURL(f.VHost, f.Name)}
 			if f.exchange {
 				one.What, one.URL = "exchange", ui.At("/exchange", "vhost", f.VHost, "name", f.Name)
@@ -75,7 +75,7 @@ type found struct {
 // findNames returns at most the given number of queues and exchanges whose names contain a text, in the virtual hosts that the actor may look into:
 // those that are it first, then those that begin with it, each the shortest first. Case does not matter. It looks at names only, which takes some
 // milliseconds for 50,000 queues.
-func findNames(o *operate.Access, a operate.Actor, text string, most int) (list []found) {
+func findNames(o *operate.Operations, a operate.Actor, text string, most int) (list []found) {
 	text = strings.ToLower(text)
 	add := func(one found) {
 		if !strings.Contains(strings.ToLower(one.Name), text) {

@@ -68,7 +68,7 @@ func TestFindLooksWhereTheActorMay(t *testing.T) {
 	s.queue("/", "queue 1", nil)
 	s.queue("/", "queue 0", nil)
 	found := func(user string, tags ...string) int {
-		return len(findNames(s.d.Operations.Access, operate.Actor{Name: user, Tags: tags}, "queue", maxHits))
+		return len(findNames(s.d.Operations, operate.Actor{Name: user, Tags: tags}, "queue", maxHits))
 	}
 	require.Zero(t, found("nobody", access.Management))
 	require.Equal(t, 2, found("eye", access.Monitoring))
@@ -88,7 +88,7 @@ func BenchmarkFind(b *testing.B) {
 	o := operate.New(operate.Options{Broker: of, Server: server.New(server.Options{Broker: of})})
 	defer o.Close()
 	for b.Loop() {
-		if n := len(findNames(o.Access, operate.Actor{Name: "eye", Tags: []string{access.Monitoring}}, "e 4", maxHits)); n != maxHits {
+		if n := len(findNames(o, operate.Actor{Name: "eye", Tags: []string{access.Monitoring}}, "e 4", maxHits)); n != maxHits {
 			b.Fatal(n)
 		}
 	}

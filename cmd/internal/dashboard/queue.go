@@ -38,7 +38,7 @@ type queuePage struct {
 	Now      int64
 	Peek     peek
 	Changed  string // the result of a change just made; "": none
-	Holders  []operate.Consumer
+	Holders  g.Node // who holds its messages; nil: nobody does
 	Bindings g.Node // that lead to it; nil: none
 }
 
@@ -80,7 +80,7 @@ func (d *Dashboard) queue(r *http.Request, v ui.Visitor) (ui.View, error) {
 		p.Changed = ui.Plural(n, "message") + " deleted."
 	}
 	at := operate.QueueName{VHost: detail.VHost, Name: detail.Name} // a sub-queue has several names
-	if p.Holders, err = operate.Holders(d.Operations.Access, v.Actor, at); err != nil {
+	if p.Holders, err = topology.Holders(r.Context(), d.Operations, v.Actor, at); err != nil {
 		return nil, err
 	}
 	if !v.Live { // the messages stay as they were when the page was opened
@@ -189,14 +189,14 @@ func (p *queuePage) figures() g.Node {
 
 // holders are the consumers that hold the queue's messages, or would get them.
 func (p *queuePage) holders() g.Node {
-	if len(p.Holders) == 0 {
+	if p.Holders == nil {
 		left := g.Text("")
 		if d := p.Departed; d.Client != "" {
 			left = g.Group{g.Text(" The last to leave was "), ui.Bold(ui.Visible(d.Client)), g.Text(", " + ui.Until(p.DepartedMillis, p.Now) + ".")}
 		}
 		return ui.Card("holders", "Who holds it", nil, ui.Empty(g.Text("No consumers, and no client holds a message."), left))
 	}
-	return ui.Card("holders", "Who holds it", nil, topology.Table(p.Holders, p.Now, false, nil))
+	return ui.Card("holders", "Who holds it", nil, p.Holders)
 }
 
 func (p *queuePage) bindings() g.Node {
@@ -229,15 +229,12 @@ func (p *queuePage) incident() g.Node {
 }
 
 func (p *peek) draw(s *ui.Info, now int64) g.Node {
-	head, tail := ui.Choice{Name: "Head"}, ui.Choice{Name: "Tail", URL: ui.With("/queue", p.asked, "from", "tail", "offset", "")}
-	if p.FromTail {
-		head.URL, tail.URL = ui.With("/queue", p.asked, "from", "", "offset", ""), ""
-	}
+	ends := ui.Views("/queue", p.asked, "offset", "from", map[bool]string{true: "tail"}[p.FromTail], "", "Head", "tail", "Tail")
 	toggle := ui.Link(ui.With("/queue", p.asked, "bodies", "1"), g.Text("Show bodies"))
 	if p.Bodies {
 		toggle = ui.Link(ui.With("/queue", p.asked, "bodies", ""), g.Text("Hide bodies"))
 	}
-	return ui.Card("peek", "Messages", ui.Choices("View", []ui.Choice{head, tail}, toggle), p.list(s, now))
+	return ui.Card("peek", "Messages", ui.Choices("View", ends, toggle), p.list(s, now))
 }
 
 func (p *peek) list(s *ui.Info, now int64) g.Node {

@@ -99,7 +99,7 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 	l.Rows, l.Cut = ui.CutOf(l.Rows, "/queues", v, "page")
 	rates := d.Operations.Rates
 	rates.Refresh()
-	holders, err := operate.Holders(d.Operations.Access, by.Actor, operate.QueueName{VHost: v.Get("vhost")})
+	holders, err := operate.Holders(d.Operations, by.Actor, operate.QueueName{VHost: v.Get("vhost")})
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 	}
 	return func(*ui.Info) ui.Drawing {
 		menu := ui.Menu("Actions", ui.Action("/queue/new", "New queue…"), ui.Action("/publish", "Publish…"))
-		mayChange := operate.MayChange(d.Operations.Access, by.Actor, "") // something in some virtual host
+		mayChange := operate.MayChange(d.Operations, by.Actor, "") // something in some virtual host
 		return ui.Drawing{Top: g.Group{h.H1(g.Text("Queues")), g.If(mayChange, menu), l.form()}, Live: h.Section(h.Class("card"), l.list())}
 	}, nil
 }

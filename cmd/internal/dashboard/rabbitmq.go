@@ -128,7 +128,7 @@ func (p *rabbitmqPage) keptRow(q rabbitmq.Queue) g.Node {
 		held, due, late, expired = "", "", "", ""
 	}
 	return h.Tr(
-		h.Td(ui.Name(q.Queue), h.Br(), ui.Faint(q.Type)),
+		nameCell(&q),
 		h.Td(stateTag(&q), h.Br(), explanation(&q)),
 		h.Td(ui.NameOr(q.Keeper, nil)),
 		ui.Amount(g.Text(held)), ui.Amount(g.Text(due)), ui.Amount(g.Text(late)), ui.Amount(g.Text(expired)))
@@ -162,19 +162,20 @@ func (p *rabbitmqPage) observed() g.Node {
 func (p *rabbitmqPage) observedRow(q rabbitmq.Queue) g.Node {
 	o := q.Observed
 	if o == nil {
-		return h.Tr(h.Td(ui.Name(q.Queue), h.Br(), ui.Faint(q.Type)), ui.Amount(), ui.Amount(), ui.Amount(), ui.Amount(), ui.Amount(), h.Td(ui.Faint("another Curfew observes")))
+		return h.Tr(nameCell(&q), ui.Amount(), ui.Amount(), ui.Amount(), ui.Amount(), ui.Amount(), h.Td(ui.Faint("another Curfew observes")))
 	}
-	if !o.Tapped {
-		return h.Tr(h.Td(ui.Name(q.Queue), h.Br(), ui.Faint(q.Type)), ui.Amount(g.Text(ui.Number(o.Ready))), ui.Amount(g.Text(ui.Number(o.Consumers))), ui.Amount(), ui.Amount(), ui.Amount(),
-			h.Td(g.Text("by its totals"), h.Br(), explanation(&q)))
+	missed, overdue, risk, how := ui.Amount(), ui.Amount(), ui.Amount(), h.Td(g.Text("by its totals"), h.Br(), explanation(&q))
+	if o.Tapped {
+		missed, overdue, how = ui.Amount(g.Text(ui.Number(int(o.Missed)))), ui.Amount(g.Text(ui.Number(o.Overdue))), h.Td(g.Text("each message"))
+		if p.Observer == p.Instance { // the one that observes has the forecasts
+			risk = ui.Amount(ui.AtRisk(p.forecasts[incident.QueueName{VHost: p.VHost, Name: q.Queue}]))
+		}
 	}
-	risk := ui.Amount()
-	if p.Observer == p.Instance { // the one that observes has the forecasts
-		risk = ui.Amount(ui.AtRisk(p.forecasts[incident.QueueName{VHost: p.VHost, Name: q.Queue}]))
-	}
-	return h.Tr(h.Td(ui.Name(q.Queue), h.Br(), ui.Faint(q.Type)), ui.Amount(g.Text(ui.Number(o.Ready))), ui.Amount(g.Text(ui.Number(o.Consumers))),
-		ui.Amount(g.Text(ui.Number(int(o.Missed)))), ui.Amount(g.Text(ui.Number(o.Overdue))), risk, h.Td(g.Text("each message")))
+	return h.Tr(nameCell(&q), ui.Amount(g.Text(ui.Number(o.Ready))), ui.Amount(g.Text(ui.Number(o.Consumers))), missed, overdue, risk, how)
 }
+
+// nameCell is the name of a queue with its type.
+func nameCell(q *rabbitmq.Queue) g.Node { return h.Td(ui.Name(q.Queue), h.Br(), ui.Faint(q.Type)) }
 
 func (p *rabbitmqPage) others() g.Node {
 	if len(p.Others) == 0 {
@@ -182,6 +183,6 @@ func (p *rabbitmqPage) others() g.Node {
 	}
 	return ui.Card("others", "Need not be kept", nil,
 		ui.Table([]string{"Queue", "State", "Why"}, g.Map(p.Others, func(q rabbitmq.Queue) g.Node {
-			return h.Tr(h.Td(ui.Name(q.Queue), h.Br(), ui.Faint(q.Type)), h.Td(stateTag(&q)), h.Td(explanation(&q)))
+			return h.Tr(nameCell(&q), h.Td(stateTag(&q)), h.Td(explanation(&q)))
 		})))
 }

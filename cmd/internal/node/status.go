@@ -129,7 +129,7 @@ func (o *ownBroker) status(s *Status, hour deadline.Hour) {
 		s.Parked += p.Messages
 	}
 	everything := operate.Actor{Tags: []string{"administrator"}} // may see all of them
-	letters, _ := operate.ListDeadLetterQueues.Do(context.Background(), o.operations.Access, everything, operate.VHostFilter{})
+	letters, _ := operate.ListDeadLetterQueues.Do(context.Background(), o.operations, everything, operate.VHostFilter{})
 	s.Dead = deadletters.Kept(letters)
 	queues, _ := o.operations.ListQueues(context.Background(), everything)
 	if losses := operate.LossesOfAll(queues, hour, o.operations.Visible(everything)); losses.Lost >= 0 {

@@ -15,7 +15,6 @@ import (
 
 	"curfew/broker/deadletters"
 	"curfew/broker/deadline"
-	"curfew/broker/queue"
 	"curfew/cmd/internal/cli"
 )
 
@@ -43,7 +42,7 @@ func (d *deadLetters) groups() *cobra.Command {
 	c := &cobra.Command{Use: "groups <queue>", Short: "Count a queue's dead letters by reason, queue, exchange and age, and by message type"}
 	d.filtered(c, func(cmd *cobra.Command, queueName string, filter deadletters.Filter) error {
 		var list []deadletters.Group
-		if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, queueName, "groups"), deadletters.Query{Filter: filter, ByType: byType}, &list); err != nil {
+		if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, queueName, "groups"), map[string]any{"filter": filter, "by_type": byType}, &list); err != nil {
 			return err
 		}
 		var rows [][]string
@@ -102,7 +101,7 @@ func (d *deadLetters) finder(use, short string, count int, filtered bool) *cobra
 			}
 			var answer deadletters.Page
 			bodyBytes := bodyBytes(d.API, cmd, truncate, count)
-			query := deadletters.Query{Filter: filter, After: queue.Seq(after), Newest: newest, Count: count, Truncate: &bodyBytes}
+			query := map[string]any{"filter": filter, "after": after, "newest": newest, "count": count, "truncate": bodyBytes}
 			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "search"), query, &answer); err != nil {
 				return err
 			}
@@ -165,7 +164,7 @@ func (d *deadLetters) export() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return errors.Join(d.Stream(cmd.Context(), letters(d.VHost, queueName, "export"), deadletters.Query{Filter: filter}, out), done())
+		return errors.Join(d.Stream(cmd.Context(), letters(d.VHost, queueName, "export"), map[string]any{"filter": filter}, out), done())
 	})
 	c.Flags().StringVarP(&file, "file", "f", "", "file to write; it must not exist")
 	return c

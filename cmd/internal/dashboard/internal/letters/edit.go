@@ -14,6 +14,7 @@ import (
 
 	"curfew/broker/deadletters"
 	"curfew/broker/operate"
+	"curfew/broker/operate/messages"
 	"curfew/cmd/internal/dashboard/internal/ui"
 	"curfew/monitor/printable"
 )
@@ -55,8 +56,8 @@ func (d Pages) edit(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if p.Seq, err = strconv.ParseUint(q.Get("seq"), 10, 64); err != nil {
 		return nil, operate.ErrMessageGone
 	}
-	p.Draft, err = d.Operations.Letters.Draft(r.Context(), v.Actor, ui.Named(q), operate.Seq(p.Seq))
-	p.Allowed = d.Operations.May(v.Actor, operate.ResendDeadLetter, ui.Named(q))
+	p.Draft, err = messages.DraftDeadLetter.Do(r.Context(), d.Operations, v.Actor, messages.Letter{VHost: p.VHost, Queue: p.Queue, Seq: operate.Seq(p.Seq)})
+	p.Allowed = d.Operations.May(v.Actor, messages.ResendDeadLetter.Name, ui.Named(q))
 	if p.Refused = operate.Refused(err); p.Refused {
 		err = nil
 	}
@@ -102,27 +103,23 @@ func (d Pages) change(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		d.again(w, r, v, &p, err)
 		return
 	}
-	at, seq := operate.QueueName{VHost: p.VHost, Name: p.Queue}, operate.Seq(p.Seq)
-	switch r.PostFormValue("do") {
-	case "again":
+	does := r.PostFormValue("do")
+	if does == "again" {
 		d.Site.Show(w, r, http.StatusOK, v, EditPath, p.draw)
-	case "send":
-		skipped, err := d.Operations.Letters.Resend(r.Context(), v.Actor, at, seq, &p.Draft)
-		if err == nil && skipped != "" {
-			err = fmt.Errorf("the message stays where it is, like those that %s", skippedWords(string(skipped)))
-		}
-		if err != nil {
-			d.again(w, r, v, &p, err)
-			return
-		}
-		http.Redirect(w, r, URL(p.VHost, p.Queue, "")+"&replayed=1", http.StatusSeeOther)
+		return
+	}
+	request := messages.ChangedLetter{VHost: p.VHost, Queue: p.Queue, Seq: operate.Seq(p.Seq), Draft: &p.Draft, DryRun: does != "send"}
+	done, err := messages.ResendDeadLetter.Do(r.Context(), d.Operations, v.Actor, request)
+	if err == nil && !request.DryRun && done.Skipped != "" {
+		err = fmt.Errorf("the message stays where it is, like those that %s", skippedWords(string(done.Skipped)))
+	}
+	switch {
+	case err != nil:
+		d.again(w, r, v, &p, err)
+	case request.DryRun:
+		d.Site.Show(w, r, http.StatusOK, v, "/review", (&reviewPage{p, done}).draw)
 	default:
-		review, err := d.Operations.Letters.Review(r.Context(), v.Actor, at, seq, &p.Draft)
-		if err != nil {
-			d.again(w, r, v, &p, err)
-			return
-		}
-		d.Site.Show(w, r, http.StatusOK, v, "/review", (&reviewPage{p, review}).draw)
+		http.Redirect(w, r, URL(p.VHost, p.Queue, "")+"&replayed=1", http.StatusSeeOther)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"curfew/broker/operate"
+	"curfew/broker/operate/messages"
 	"curfew/cmd/internal/dashboard/internal/ui"
 
 	"go.uber.org/zap"
@@ -34,12 +34,13 @@ func (d Pages) export(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	begun := false
 	err := c.Wrong
 	if err == nil {
-		err = d.Operations.Letters.Export(r.Context(), v.Actor, c.DeadLetters, func() io.Writer {
+		c.Begin = func() io.Writer {
 			begun = true
 			w.Header().Set("Content-Type", "application/jsonl")
 			w.Header().Set("Content-Disposition", `attachment; filename="dead-letters.jsonl"`)
 			return w
-		})
+		}
+		_, err = messages.ExportDeadLetters.Do(r.Context(), d.Operations, v.Actor, c.DeadLetters)
 	}
 	switch {
 	case err != nil && !begun:
@@ -60,8 +61,9 @@ func (d Pages) importLetters(w http.ResponseWriter, r *http.Request, v ui.Visito
 	n := 0
 	if err == nil {
 		at := ui.Named(fields)
-		n, err = d.long(r, v, operate.ImportDeadLetters, at, "imported", func(ctx context.Context) (int, error) {
-			return d.Operations.Letters.Import(ctx, v.Actor, at, file)
+		n, err = d.long(r, v, messages.ImportDeadLetters.Name, at, "imported", func(ctx context.Context) (int, error) {
+			done, err := messages.ImportDeadLetters.Do(ctx, d.Operations, v.Actor, messages.LettersFile{VHost: at.VHost, Queue: at.Name, Lines: file})
+			return done.Imported, err
 		})
 	}
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {

@@ -81,14 +81,14 @@ func (d Pages) changeFilter(w http.ResponseWriter, r *http.Request, v ui.Visitor
 	var err error
 	if r.URL.Path == forgetPath {
 		said = "filter_deleted"
-		_, err = operate.DeleteFilter.Do(r.Context(), d.Operations.Access, v.Actor, operate.FilterName{VHost: c.Queue.VHost, Queue: c.Queue.Name, Name: name})
+		_, err = operate.DeleteFilter.Do(r.Context(), d.Operations, v.Actor, operate.FilterName{VHost: c.VHost, Queue: c.Queue, Name: name})
 	} else {
-		filter := operate.FilterToSave{VHost: c.Queue.VHost, Queue: c.Queue.Name, Name: strings.TrimSpace(name), Filter: c.Filter}
-		_, err = operate.SaveFilter.Do(r.Context(), d.Operations.Access, v.Actor, filter)
+		filter := operate.FilterToSave{VHost: c.VHost, Queue: c.Queue, Name: strings.TrimSpace(name), Filter: c.Filter}
+		_, err = operate.SaveFilter.Do(r.Context(), d.Operations, v.Actor, filter)
 	}
 	if err != nil {
 		d.Site.Refuse(w, r, err)
 		return
 	}
-	http.Redirect(w, r, URL(c.Queue.VHost, c.Queue.Name, c.Filter)+"&said="+said, http.StatusSeeOther)
+	http.Redirect(w, r, URL(c.VHost, c.Queue, c.Filter)+"&said="+said, http.StatusSeeOther)
 }

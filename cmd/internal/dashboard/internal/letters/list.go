@@ -13,6 +13,7 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/deadletters"
 	"curfew/broker/operate"
+	"curfew/broker/operate/messages"
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
 
@@ -36,7 +37,7 @@ type listPage struct {
 	Counted      int  // messages that are in the groups
 	Partly       bool // only the newest are counted
 	Saved        []operate.SavedFilter
-	Rows         []operate.DeadLetter
+	Rows         []deadletters.Item
 	Refused      bool // the user may not read the queue
 	TooLong      bool
 	Oldest       bool // first
@@ -56,7 +57,7 @@ type rights struct{ replay, resend, purge, fill, save bool }
 
 func rightsOf(o *operate.Operations, by operate.Actor, at operate.QueueName) rights {
 	may := func(op operate.Operation) bool { return o.May(by, op, at) }
-	return rights{may(operate.StartReplay.Name), may(operate.ResendDeadLetter), may(operate.PurgeDeadLetters.Name), may(operate.ImportDeadLetters), may(operate.SaveFilter.Name)}
+	return rights{may(operate.StartReplay.Name), may(messages.ResendDeadLetter.Name), may(operate.PurgeDeadLetters.Name), may(messages.ImportDeadLetters.Name), may(operate.SaveFilter.Name)}
 }
 
 func (d Pages) listPage(ctx context.Context, by operate.Actor, q url.Values) (*listPage, error) {
@@ -78,7 +79,7 @@ func (d Pages) listPage(ctx context.Context, by operate.Actor, q url.Values) (*l
 		return p, nil
 	}
 	if err == nil {
-		p.Saved, err = operate.ListFilters.Do(ctx, d.Operations.Access, by, operate.QueueFilter{VHost: at.VHost, Queue: at.Name})
+		p.Saved, err = operate.ListFilters.Do(ctx, d.Operations, by, operate.QueueFilter{VHost: at.VHost, Queue: at.Name})
 	}
 	if err == nil && p.Wrong == nil {
 		err = d.search(ctx, by, p, q.Get("after"))
@@ -90,8 +91,11 @@ func (d Pages) listPage(ctx context.Context, by operate.Actor, q url.Values) (*l
 func (d Pages) count(ctx context.Context, by operate.Actor, p *listPage, all bool) error {
 	limited, cancel := context.WithTimeout(ctx, map[bool]time.Duration{false: countTime, true: searchTime}[all])
 	defer cancel()
-	groups, seen, err := d.Operations.Letters.Group(limited, by, operate.DeadLetters{Queue: operate.QueueName{VHost: p.VHost, Name: p.Queue}})
-	p.Counted, p.Partly = seen, err != nil && limited.Err() != nil
+	groups, err := messages.GroupDeadLetters.Do(limited, d.Operations, by, messages.DeadLetters{VHost: p.VHost, Queue: p.Queue})
+	for _, one := range groups {
+		p.Counted += one.Messages
+	}
+	p.Partly = err != nil && limited.Err() != nil
 	if p.Partly && ctx.Err() == nil {
 		err = nil
 	}
@@ -105,15 +109,15 @@ func (d Pages) search(ctx context.Context, by operate.Actor, p *listPage, after 
 	limited, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
 	from, _ := strconv.ParseUint(after, 10, 64)
-	list, next, at, err := d.Operations.Letters.Search(limited, by, operate.QueueName{VHost: p.VHost, Name: p.Queue}, p.Filter, deadletters.Look{
-		After: operate.Seq(from), Newest: !p.Oldest, Count: listRows, BodyBytes: rowBody,
+	found, err := messages.SearchDeadLetters.Do(limited, d.Operations, by, messages.DeadLetters{
+		VHost: p.VHost, Queue: p.Queue, Filter: p.Filter, After: operate.Seq(from), Newest: !p.Oldest, Count: listRows, Truncate: rowBody,
 	})
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		p.TooLong, err = true, nil
 	}
-	p.Position, p.Rows = at, list
-	if next != 0 {
-		p.After = ui.With(listPath, p.At, "after", strconv.FormatUint(uint64(next), 10))
+	p.Position, p.Rows = found.Position, found.Items
+	if found.Next != 0 {
+		p.After = ui.With(listPath, p.At, "after", strconv.FormatUint(uint64(found.Next), 10))
 	}
 	if from != 0 {
 		p.First = ui.With(listPath, p.At, "after", "")
@@ -236,11 +240,8 @@ func (p *listPage) found(s *ui.Info) g.Node {
 	if p.Filter != "" {
 		title = "Matching messages"
 	}
-	newest, oldest := ui.Choice{Name: "Newest first"}, ui.Choice{Name: "Oldest first", URL: ui.With(listPath, p.At, "order", "oldest", "after", "")}
-	if p.Oldest {
-		newest.URL, oldest.URL = ui.With(listPath, p.At, "order", "", "after", ""), ""
-	}
-	return ui.Card("found", title, ui.Choices("Order", []ui.Choice{newest, oldest}), p.keep(s), p.rows(s))
+	views := ui.Views(listPath, p.At, "after", "order", map[bool]string{true: "oldest"}[p.Oldest], "", "Newest first", "oldest", "Oldest first")
+	return ui.Card("found", title, ui.Choices("Order", views), p.keep(s), p.rows(s))
 }
 
 func (p *listPage) rows(s *ui.Info) g.Node {
@@ -294,7 +295,8 @@ func (p *listPage) buttons(of string) g.Node {
 		does(exportPath, "", "Download"))
 }
 
-func (p *listPage) drawRow(l operate.DeadLetter) g.Node {
+func (p *listPage) drawRow(item deadletters.Item) g.Node {
+	l := &item.Letter
 	number, line := strconv.FormatUint(uint64(l.Seq), 10), firstLine(&l.Properties, l.Body, l.BodyBytes)
 	to, title := ui.MessageURL(messagePath, p.VHost, p.Queue, uint64(l.Seq)), ui.NameOr(l.Properties.MessageID, g.Text("#"+number))
 	when := g.Node(nil)
@@ -305,15 +307,15 @@ func (p *listPage) drawRow(l operate.DeadLetter) g.Node {
 		h.Input(h.Type("checkbox"), h.Name("pick"), h.Value(number), h.Aria("label", "Select message "+number), g.If(p.All, h.Checked()), g.If(l.State == operate.Unacked, h.Disabled())),
 		h.Div(h.Class("letter"),
 			h.Div(h.Class("message"), ui.Spaced(
-				h.Span(h.Class("grow"), h.A(h.Class("what"), ui.Href(to), title), g.Text(" "), about(&l)),
-				ui.Class("tags", tags(&l)),
+				h.Span(h.Class("grow"), h.A(h.Class("what"), ui.Href(to), title), g.Text(" "), about(l)),
+				ui.Class("tags", tags(l)),
 				ui.Class("when", when),
 				ui.Class("size", g.Text(ui.Bytes(int64(l.BodyBytes)))))),
 			h.P(h.Class("line"), ui.Either(line == "", ui.Faint("no body"), ui.Name(line)))))
 }
 
 // about shows why, where and with which key a message died.
-func about(l *operate.DeadLetter) g.Node {
+func about(l *deadletters.Letter) g.Node {
 	key, died := l.RoutingKey, "never died"
 	if len(l.Deaths) > 0 {
 		last := &l.Deaths[0]
@@ -326,7 +328,7 @@ func about(l *operate.DeadLetter) g.Node {
 	return g.Group{kind, ui.NameOr(key, ui.Faint("no key")), g.Text(" "), ui.Faint(died)}
 }
 
-func tags(l *operate.DeadLetter) g.Node {
+func tags(l *deadletters.Letter) g.Node {
 	var tags []g.Node
 	if len(l.Deaths) > 0 && l.Deaths[0].Count > 1 {
 		tags = append(tags, ui.Class("tag warn", g.Text(ui.Number(l.Deaths[0].Count)+" times")))

@@ -1,9 +1,11 @@
 package letters
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +16,7 @@ import (
 
 	"curfew/broker/deadletters"
 	"curfew/broker/operate"
+	"curfew/broker/operate/messages"
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
 
@@ -29,10 +32,9 @@ const (
 
 // messagePage is the page of one message.
 type messagePage struct {
+	deadletters.Whole
 	VHost, Queue string
 	Seq          uint64
-	Letter       operate.DeadLetter
-	Position     deadletters.Position
 	Body         bodyText
 	Raw          bool // as it was sent
 	May          rights
@@ -57,7 +59,7 @@ func (d Pages) message(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if p.Seq, err = strconv.ParseUint(q.Get("seq"), 10, 64); err != nil {
 		return nil, operate.ErrMessageGone
 	}
-	p.Letter, p.Position, err = d.Operations.Letters.DeadLetter(r.Context(), v.Actor, ui.Named(q), operate.Seq(p.Seq), readBody)
+	p.Whole, err = d.letter(r.Context(), v, q, p.Seq, readBody)
 	if p.Refused = operate.Refused(err); err != nil && !p.Refused {
 		return nil, err
 	}
@@ -92,6 +94,11 @@ func showBody(encoding string, body []byte, whole int, raw bool) (s bodyText) {
 	return s
 }
 
+// letter is a message with that many bytes of its body (<0 all).
+func (d Pages) letter(ctx context.Context, v ui.Visitor, q url.Values, seq uint64, bytes int) (deadletters.Whole, error) {
+	return messages.GetDeadLetter.Do(ctx, d.Operations, v.Actor, messages.Letter{VHost: q.Get("vhost"), Queue: q.Get("name"), Seq: operate.Seq(seq), Bytes: &bytes})
+}
+
 // body answers with the whole body, as it was sent or unpacked.
 func (d Pages) body(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	q := r.URL.Query()
@@ -100,11 +107,12 @@ func (d Pages) body(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		d.Site.Refuse(w, r, operate.ErrMessageGone)
 		return
 	}
-	l, _, err := d.Operations.Letters.DeadLetter(r.Context(), v.Actor, ui.Named(q), operate.Seq(seq), 0)
+	found, err := d.letter(r.Context(), v, q, seq, 0)
 	if err != nil {
 		d.Site.Refuse(w, r, err)
 		return
 	}
+	l := &found.Letter
 	unpack := q.Get("unpacked") == "1" && deadletters.IsPacked(l.Properties.ContentEncoding)
 	needs := int64(copies * l.BodyBytes)
 	if unpack {
@@ -113,7 +121,7 @@ func (d Pages) body(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	release, err := d.Operations.Hold(v.Name, needs)
 	defer release()
 	if err == nil {
-		l, _, err = d.Operations.Letters.DeadLetter(r.Context(), v.Actor, ui.Named(q), operate.Seq(seq), -1)
+		found, err = d.letter(r.Context(), v, q, seq, -1)
 	}
 	body := l.Body
 	if err == nil && unpack {
@@ -234,8 +242,8 @@ func (p *messagePage) deaths() g.Node {
 	slices.SortStableFunc(oldest, func(a, b deadletters.Death) int { return a.Time.Compare(b.Time) })
 	items := g.Map(oldest, func(d deadletters.Death) g.Node { return p.death(&d) })
 	here := g.Group{h.B(g.Text("Here")), g.Text(" in "), ui.Name(p.Queue), g.Text(", by "), exchangeName(p.Letter.Exchange), g.Text(" with the key "), ui.Name(p.Letter.RoutingKey)}
-	if p.Letter.Deadline != 0 {
-		here = append(here, g.Text(". It expires here "+ui.Until(p.Letter.DeadlineMillis, p.Now)+"."))
+	if p.Deadline != nil {
+		here = append(here, g.Text(". It expires here "+ui.Until(*p.Deadline, p.Now)+"."))
 	}
 	return ui.Card("deaths", "Deaths", ui.Faint("oldest first"), h.Ol(h.Class("deaths"), items, h.Li(here)))
 }

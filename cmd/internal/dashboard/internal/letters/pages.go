@@ -13,6 +13,7 @@ import (
 	"curfew/broker/deadletters"
 	"curfew/broker/deadline"
 	"curfew/broker/operate"
+	"curfew/broker/operate/messages"
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
 
@@ -89,14 +90,14 @@ func takeTime(w http.ResponseWriter) {
 
 // chosen are the messages that a form is about.
 type chosen struct {
-	operate.DeadLetters
+	messages.DeadLetters
 	None  bool // rows should have been selected, and none is
 	Wrong error
 }
 
 // chosenBy reads a form: the rows that are selected in it, of those that were shown, or all that its filter matches.
 func chosenBy(form url.Values) (c chosen) {
-	c.Queue, c.Filter = ui.Named(form), deadletters.Filter(form.Get("filter"))
+	c.VHost, c.Queue, c.Filter = form.Get("vhost"), form.Get("name"), deadletters.Filter(form.Get("filter"))
 	position := form.Get("position")
 	if form.Get("of") == "selected" {
 		var seqs []operate.Seq
@@ -119,7 +120,7 @@ func chosenBy(form url.Values) (c chosen) {
 
 // fields are the hidden fields with which chosenBy reads the same again, as they were at a position.
 func (c *chosen) fields(at deadletters.Position) g.Node {
-	return g.Group{ui.Hidden("vhost", c.Queue.VHost), ui.Hidden("name", c.Queue.Name), ui.HiddenIf("filter", string(c.Filter)), ui.HiddenIf("position", at.String())}
+	return g.Group{ui.Hidden("vhost", c.VHost), ui.Hidden("name", c.Queue), ui.HiddenIf("filter", string(c.Filter)), ui.HiddenIf("position", at.String())}
 }
 
 // facts say what was chosen.
@@ -128,7 +129,7 @@ func (c *chosen) facts() g.Group {
 	if c.Filter != "" {
 		which = ui.Code(string(c.Filter))
 	}
-	return g.Group{ui.Fact("Queue", ui.Name(c.Queue.Name)), ui.Fact("Filter", which)}
+	return g.Group{ui.Fact("Queue", ui.Name(c.Queue)), ui.Fact("Filter", which)}
 }
 
 // stopped answers a request about messages that cannot be chosen.

@@ -26,7 +26,7 @@ type purgePlan struct {
 func (d Pages) askPurge(r *http.Request, v ui.Visitor) (ui.View, error) {
 	p := &purgePlan{chosen: chosenBy(r.URL.Query()), Form: ui.NewForm(nil), path: queuePurgePath}
 	p.Filter = ""
-	_, err := operate.PurgeQueue.Do(r.Context(), d.Operations.Access, v.Actor, operate.PurgeRequest{VHost: p.Queue.VHost, Queue: p.Queue.Name})
+	_, err := operate.PurgeQueue.Do(r.Context(), d.Operations, v.Actor, operate.PurgeRequest{VHost: p.VHost, Queue: p.Queue})
 	return p.draw, p.count(err)
 }
 
@@ -50,13 +50,13 @@ func (d Pages) purge(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	if p.path == queuePurgePath {
 		op, done = operate.PurgeQueue, "purged"
 	}
-	request := operate.PurgeRequest{VHost: p.Queue.VHost, Queue: p.Queue.Name, Filter: p.Filter, Position: p.Position}
+	request := operate.PurgeRequest{VHost: p.VHost, Queue: p.Queue, Filter: p.Filter, Position: p.Position}
 	if n, _ := f.Value("asked", operate.Number).(int64); n > 0 && f.Confirmed(strconv.FormatInt(n, 10)) {
 		request.Confirm = new(int(n))
 	}
 	takeTime(w)
 	do := func(ctx context.Context) (int, error) {
-		done, err := op.Do(ctx, d.Operations.Access, v.Actor, request)
+		done, err := op.Do(ctx, d.Operations, v.Actor, request)
 		return done.Deleted, err
 	}
 	var n int
@@ -64,7 +64,7 @@ func (d Pages) purge(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	if request.Confirm == nil {
 		n, err = do(r.Context()) // it only counts
 	} else {
-		n, err = d.long(r, v, op.Name, p.Queue, "deleted", do)
+		n, err = d.long(r, v, op.Name, ui.Named(r.PostForm), "deleted", do)
 	}
 	switch asks := p.count(err) == nil; {
 	case err == nil:
@@ -83,16 +83,16 @@ func (d Pages) purge(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 // back is the page that the deletion was chosen on.
 func (p *purgePlan) back() string {
 	if p.path == queuePurgePath {
-		return ui.QueueURL(p.Queue.VHost, p.Queue.Name)
+		return ui.QueueURL(p.VHost, p.Queue)
 	}
-	return URL(p.Queue.VHost, p.Queue.Name, "")
+	return URL(p.VHost, p.Queue, "")
 }
 
 func (p *purgePlan) crumbs() g.Node {
 	if p.path == queuePurgePath {
-		return ui.QueueCrumbs(p.Queue.VHost, p.Queue.Name)
+		return ui.QueueCrumbs(p.VHost, p.Queue)
 	}
-	return crumbs(p.Queue.VHost, p.Queue.Name)
+	return crumbs(p.VHost, p.Queue)
 }
 
 func (p *purgePlan) draw(s *ui.Info) ui.Drawing {

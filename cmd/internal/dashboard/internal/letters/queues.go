@@ -24,12 +24,12 @@ type queuesPage struct {
 
 func (d Pages) queues(r *http.Request, v ui.Visitor) (ui.View, error) {
 	q := r.URL.Query()
-	all, err := operate.ListDeadLetterQueues.Do(r.Context(), d.Operations.Access, v.Actor, operate.VHostFilter{})
+	all, err := operate.ListDeadLetterQueues.Do(r.Context(), d.Operations, v.Actor, operate.VHostFilter{})
 	if err != nil {
 		return nil, err
 	}
 	l := &queuesPage{Find: q.Get("q"), All: len(all), Total: deadletters.Kept(all)}
-	runs, err := operate.ListRuns.Do(r.Context(), d.Operations.Access, v.Actor, operate.None{})
+	runs, err := operate.ListRuns.Do(r.Context(), d.Operations, v.Actor, operate.None{})
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func (d Pages) replay(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	takeTime(w)
 	ctx, cancel := context.WithTimeout(r.Context(), dryRunTime)
 	defer cancel()
-	run, err := operate.StartReplay.Do(ctx, d.Operations.Access, v.Actor, p.Order)
+	run, err := operate.StartReplay.Do(ctx, d.Operations, v.Actor, p.Order)
 	switch {
 	case err != nil && ctx.Err() != nil && r.Context().Err() == nil:
 		d.Site.Fail(w, r, http.StatusServiceUnavailable, "The dry run took too long and was stopped. Narrow the filter, or use curfew dlq replay.")
@@ -94,7 +94,7 @@ func (p *plan) read() {
 		return
 	}
 	p.Order = request.(operate.ReplayRequest)
-	p.Order.VHost, p.Order.Queue, p.Order.Filter, p.Order.Position = p.Queue.VHost, p.Queue.Name, p.Filter, p.Position
+	p.Order.VHost, p.Order.Queue, p.Order.Filter, p.Order.Position = p.VHost, p.Queue, p.Filter, p.Position
 	if wrong, is := errors.AsType[*deadletters.OptionError](p.Order.Check()); is {
 		p.Form.Wrong(wrong.Field, wrong.Text)
 	}
@@ -123,13 +123,13 @@ func (p *plan) draw(s *ui.Info) ui.Drawing {
 		title = "Replay " + ui.Plural(n, "message") + "?"
 	}
 	return ui.Drawing{Live: g.Group{
-		crumbs(p.Queue.VHost, p.Queue.Name),
+		crumbs(p.VHost, p.Queue),
 		h.H1(g.Text(title)),
 		g.If(p.Form.OK(), g.Group{
 			g.Map(p.warnings(), func(text string) g.Node { return h.P(h.Class("problem"), g.Text(text)) }),
 			s.Change(replayPath, "doing", ui.Hidden("confirmed", "1"), p.order(),
 				g.If(n > 0, h.Button(h.Class("primary"), h.AutoFocus(), g.Text("Replay "+ui.Plural(n, "message")))),
-				ui.Link(URL(p.Queue.VHost, p.Queue.Name, ""), g.Text(back))),
+				ui.Link(URL(p.VHost, p.Queue, ""), g.Text(back))),
 			h.Div(h.Class("columns"),
 				ui.Card("what", "What", nil, ui.Facts(
 					p.chosen.facts(),
@@ -139,7 +139,7 @@ func (p *plan) draw(s *ui.Info) ui.Drawing {
 					g.Map(slices.Sorted(maps.Keys(p.Run.Skipped)), func(why deadletters.SkipReason) g.Node {
 						return ui.Fact("Would stay", g.Text(ui.Number(p.Run.Skipped[why])), g.Text(" "), ui.Faint(skippedWords(string(why))))
 					}))),
-				ui.Card("where", "Where they go", nil, drawTargets(p.Queue.VHost, p.Run.Targets))),
+				ui.Card("where", "Where they go", nil, drawTargets(p.VHost, p.Run.Targets))),
 		}),
 		ui.Card("how", "How", nil, p.options(s)),
 	}}
@@ -166,7 +166,7 @@ func (p *plan) warnings() (list []string) {
 
 // likely estimates whether the messages for a queue will be consumed in time if its consumers keep their rate.
 func (p *plan) likely(t *deadletters.Target) string {
-	f := p.Forecast(p.Queue.VHost, t.Queue)
+	f := p.Forecast(p.VHost, t.Queue)
 	if f == nil || f.Ready == 0 {
 		return ""
 	}

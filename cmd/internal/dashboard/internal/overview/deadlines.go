@@ -48,7 +48,7 @@ func (d *Pages) deadlines(r *http.Request, v ui.Visitor) (ui.View, error) {
 	p := &deadlinesPage{Held: q.Get("held") == "1", VHost: q.Get("vhost"), Queue: q.Get("queue"), Now: d.State().NowMillis, asked: q}
 	p.After, _ = strconv.ParseInt(q.Get("after"), 10, 64)
 	p.Before, _ = strconv.ParseInt(q.Get("before"), 10, 64)
-	page, err := messages.ListDeadlines.Do(r.Context(), d.Operations.Access, v.Actor, messages.DeadlineList{
+	page, err := messages.ListDeadlines.Do(r.Context(), d.Operations, v.Actor, messages.DeadlineList{
 		VHost: p.VHost, Queue: p.Queue, Count: deadlineRows, After: p.After, Before: p.Before, Overdue: p.Held,
 	})
 	if err != nil {

@@ -3,7 +3,6 @@ package overview
 import (
 	"cmp"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -36,35 +35,24 @@ func (d *Pages) incidents(group *ui.Group) {
 		}, nil
 	}}
 	group.Changes = map[string]ui.Handler{
-		"/incidents/ack": d.does("acknowledged", func(r *http.Request, by operate.Actor) error {
-			ask := incident.AckRequest{Comment: r.PostFormValue("comment")}
-			if life := r.PostFormValue("duration"); slices.Contains(lasts, life) {
-				ask.Duration = life
-			}
-			_, err := changes.Do(r.Context(), d.Changes, by, changes.Acknowledge, changes.Ack{ID: r.PostFormValue("id"), AckRequest: ask})
-			return err
-		}),
-		"/incidents/unack": d.does("unacknowledged", func(r *http.Request, by operate.Actor) error {
-			_, err := changes.Do(r.Context(), d.Changes, by, changes.Unacknowledge, changes.IncidentID{ID: r.PostFormValue("id")})
-			return err
-		}),
-		"/maintenance": d.does("window_begun", func(r *http.Request, by operate.Actor) error {
-			_, err := changes.Do(r.Context(), d.Changes, by, changes.AddWindow, incident.WindowRequest{Duration: r.PostFormValue("duration"), Window: incident.Window{
-				Condition: r.PostFormValue("condition"), VHost: r.PostFormValue("vhost"), Queue: r.PostFormValue("queue"), Comment: r.PostFormValue("comment"),
-			}})
-			return err
-		}),
-		"/maintenance/end": d.does("window_ended", func(r *http.Request, by operate.Actor) error {
-			_, err := changes.Do(r.Context(), d.Changes, by, changes.EndWindow, changes.WindowID{ID: r.PostFormValue("id")})
-			return err
-		}),
+		"/incidents/ack": d.does(changes.Acknowledge.Op, "acknowledged", "incident", "duration", "comment"), "/incidents/unack": d.does(changes.Unacknowledge.Op, "unacknowledged", "incident"),
+		"/maintenance":     d.does(changes.AddWindow.Op, "window_begun", "duration", "condition", "vhost", "queue", "comment"),
+		"/maintenance/end": d.does(changes.EndWindow.Op, "window_ended", "id"),
 	}
 }
 
-// does makes a change, after which the page says what was done.
-func (d *Pages) does(said string, change func(r *http.Request, by operate.Actor) error) ui.Handler {
+// does does an operation with these fields of a form, after which the page says what was done.
+func (d *Pages) does(op *operate.Op, said string, fields ...string) ui.Handler {
 	return func(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-		if err := change(r, v.Actor); err != nil {
+		values := map[string]any{}
+		for _, name := range fields {
+			values[name] = r.PostFormValue(name)
+		}
+		request, err := op.Decode(values)
+		if err == nil {
+			_, _, err = d.Changes.Operations.Do(r.Context(), v.Actor, op, request, nil)
+		}
+		if err != nil {
 			d.Site.Refuse(w, r, err)
 			return
 		}
@@ -132,9 +120,9 @@ func until(at *time.Time) string {
 // actions are the buttons of an incident.
 func (p *page) actions(s *ui.Info, i *incident.Incident) g.Node {
 	if i.Ack != nil {
-		return s.Change("/incidents/unack", "", ui.Hidden("id", i.ID), ui.Button("End acknowledgement"))
+		return s.Change("/incidents/unack", "", ui.Hidden("incident", i.ID), ui.Button("End acknowledgement"))
 	}
-	return s.Change("/incidents/ack", "", ui.Hidden("id", i.ID), ui.Button("Acknowledge"))
+	return s.Change("/incidents/ack", "", ui.Hidden("incident", i.ID), ui.Button("Acknowledge"))
 }
 
 // over lists the last incidents that are over.

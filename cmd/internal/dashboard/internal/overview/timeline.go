@@ -19,26 +19,15 @@ type timeline struct {
 // newTimeline spans the window that the query names, or a window that fits.
 func newTimeline(m Monitor, now, pending int64, q url.Values) *timeline {
 	t := &timeline{Timeline: ui.NewTimeline(m, now, pending, q.Get("ahead"))}
-	for _, window := range ui.Windows(t.Window) {
-		c := ui.Choice{Name: window}
-		if window != t.Window {
-			c.URL = ui.With("/", q, "ahead", window)
-		}
-		t.Choices = append(t.Choices, c)
-	}
+	t.Choices = ui.Views("/", q, "", "ahead", t.Window, ui.Or("", ui.Windows(t.Window))...)
 	if q.Get("ahead") == t.Window {
 		t.Choices = append(t.Choices, ui.Choice{Name: "Auto", URL: ui.With("/", q, "ahead", "")})
 	}
 	return t
 }
 
-// spans are the time spans of the histogram of lateness; 0: since the start.
-var spans = []struct {
-	name, label string
-	span        time.Duration
-}{
-	{"5m", "5 min", 5 * time.Minute}, {"1h", "1 h", time.Hour}, {"", "since the start", 0},
-}
+// spans are the time spans of the histogram of lateness besides the one since the start.
+var spans = map[string]time.Duration{"5m": 5 * time.Minute, "1h": time.Hour}
 
 // histogram is the chart of how late messages were, with links to other time spans.
 type histogram struct {
@@ -49,15 +38,8 @@ type histogram struct {
 
 // lateness is the histogram of the span that the query names.
 func lateness(m Monitor, q url.Values) *histogram {
-	h := &histogram{}
-	for _, s := range spans {
-		c := ui.Choice{Name: s.label, URL: ui.With("/", q, "late", s.name)}
-		if s.name == q.Get("late") {
-			c.URL, h.Span = "", s.span
-		}
-		h.Choices = append(h.Choices, c)
-	}
-	l := m.Lateness()
+	h, l := &histogram{Span: spans[q.Get("late")]}, m.Lateness()
+	h.Choices = ui.Views("/", q, "", "late", q.Get("late"), "5m", "5 min", "1h", "1 h", "", "since the start")
 	if h.Span > 0 {
 		l = m.LatenessWithin(h.Span)
 	}

@@ -65,11 +65,7 @@ func NewTrends(h *history.History, path string, q url.Values, vhost, queue strin
 		}
 	}
 	for _, r := range ranges {
-		one := ui.Choice{Name: r.label}
-		if r.name != chosen.name {
-			one.URL = ui.With(path, q, "range", r.name)
-		}
-		c.Choices = append(c.Choices, one)
+		c.Choices = append(c.Choices, ui.Views(path, q, "", "range", chosen.name, r.name, r.label)...)
 	}
 	ask := url.Values{"span": {chosen.name}, "points": {strconv.Itoa(chartPoints)}}
 	if queue != "" {

@@ -1,11 +1,8 @@
 package topology
 
 import (
-	"cmp"
 	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -15,85 +12,6 @@ import (
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
-
-// publishForm is the form that publishes a message.
-type publishForm struct {
-	Form   *ui.Form
-	VHosts []string
-	Done   string // what became of the last one
-	Lost   bool   // no queue took it
-}
-
-func (p Pages) makePublishForm(v ui.Visitor, values url.Values) *publishForm {
-	f := ui.NewForm(values, "vhost", "/", "content_type", "application/json")
-	if len(values["token"]) == 0 { // not sent yet
-		f.Values.Set("persistent", "1")
-	}
-	return &publishForm{Form: f, VHosts: p.Operations.VHostNames(v.Actor)}
-}
-
-func (p Pages) publishForm(r *http.Request, v ui.Visitor) (ui.View, error) {
-	q, a := r.URL.Query(), v.Actor
-	may := operate.MayChange(p.Operations.Access, a, q.Get("vhost"))
-	if q.Has("exchange") || q.Has("key") {
-		may = operate.MayExchange(p.Operations.Access, a, access.Write, cmp.Or(q.Get("vhost"), "/"), q.Get("exchange"))
-	}
-	if !may {
-		return nil, operate.ErrNotYours
-	}
-	return p.makePublishForm(v, q).draw, nil
-}
-
-// publish publishes a message, and shows the form again as it was, for the next message.
-func (p Pages) publish(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	form := p.makePublishForm(v, r.PostForm)
-	f := form.Form
-	m := operate.Publication{
-		Exchange: operate.ExchangeName{VHost: f.Get("vhost"), Name: f.Get("exchange")}, RoutingKey: f.Get("key"), Properties: form.properties(), Body: []byte(strings.ReplaceAll(f.Get("body"), "\r\n", "\n")),
-	}
-	var err error
-	routed := false
-	if f.OK() {
-		routed, err = p.Operations.Publish(r.Context(), v.Actor, &m)
-	}
-	if err != nil || !f.OK() {
-		f.Again(p.Site, w, r, v, publish, err, form.draw)
-		return
-	}
-	form.Lost, form.Done = !routed, "Published, and a queue took it."
-	p.Site.Show(w, r, http.StatusOK, v, publish, form.draw)
-}
-
-// properties reads the message's properties. An empty field is a property that is not set.
-func (p *publishForm) properties() (m operate.Properties) {
-	f := p.Form
-	m.Headers = f.Table("headers")
-	for name, to := range map[string]*string{
-		"content_type": &m.ContentType, "content_encoding": &m.ContentEncoding, "correlation_id": &m.CorrelationID, "reply_to": &m.ReplyTo,
-		"message_id": &m.MessageID, "type": &m.Type, "app_id": &m.AppID,
-	} {
-		*to = f.Get(name)
-	}
-	if ms, given := f.Value("expiration", operate.Span).(int64); given {
-		if ms < 0 {
-			f.Wrong("expiration", "A time to live is 0 or more.")
-		}
-		m.Expiration = strconv.FormatInt(ms, 10)
-	}
-	if at, given := f.Value("deadline", operate.Instant).(int64); given {
-		m.Headers["x-expires-at"] = at
-	}
-	if n, given := f.Value("priority", operate.Number).(int64); given {
-		if n < 0 || n > 255 {
-			f.Wrong("priority", "A priority is from 0 to 255.")
-		}
-		m.Priority = uint8(n)
-	}
-	if f.Get("persistent") != "" {
-		m.DeliveryMode = 2
-	}
-	return m
-}
 
 // getPage is the page that gets a message.
 type getPage struct {
@@ -137,36 +55,6 @@ func (p Pages) get(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	}
 	page.Asked, page.Requeued = true, request.After == broker.PutBack && !request.NoAck
 	p.Site.Show(w, r, http.StatusOK, v, getMessage, page.draw)
-}
-
-func (p *publishForm) draw(s *ui.Info) ui.Drawing {
-	f := p.Form
-	became := ui.Done(p.Done)
-	if p.Lost {
-		became = ui.Problem("Published, and no queue took it: nothing is bound to the exchange for this key. The message is lost.")
-	}
-	back := ui.Link(ui.At("/exchange", "vhost", f.Get("vhost"), "name", f.Get("exchange")), g.Text("Back to the exchange"))
-	if f.Get("exchange") == "" && f.Get("key") != "" {
-		back = ui.Link(ui.QueueURL(f.Get("vhost"), f.Get("key")), g.Text("To the queue"))
-	}
-	return ui.Drawing{Live: g.Group{
-		h.P(h.Class("crumbs"), ui.Link(exchangesTab, g.Text("Exchanges"))), h.H1(g.Text("Publish a message")), became,
-		h.Section(h.Class("card"), s.Sheet(publish, f, g.Group{
-			f.Field("Exchange", "exchange", "Empty: the default exchange, which routes to the queue named by the key."),
-			f.Choose("Virtual host", "vhost", "", ui.Or("", p.VHosts)...),
-			f.Field("Routing key", "key", "", h.MaxLength("255")),
-			f.Field("Expires after", "expiration", "In ms, or as 90s, 10m or 24h. Empty: the queue's time to live.", h.Placeholder("90s")),
-			f.Area("Body", "body", "", 8),
-			f.Field("Content type", "content_type", ""),
-			h.FieldSet(h.Legend(g.Text("The message")), f.Check("survives a restart", "persistent")),
-			h.Details(g.If(!f.OK(), g.Attr("open")), h.Summary(g.Text("Deadline at an instant, headers and other properties")), h.Div(h.Class("sheet"),
-				f.Field("Deadline (UTC)", "deadline", "Instead of a time to live. It sets the header x-expires-at.", h.Type("datetime-local"), h.Step("1")),
-				f.Field("Priority", "priority", "", number),
-				f.Area("Headers", "headers", `A JSON object, for example {"tenant": "acme"}.`, 3),
-				f.Field("Message id", "message_id", ""), f.Field("Correlation id", "correlation_id", ""),
-				f.Field("Type", "type", ""), f.Field("Reply to", "reply_to", ""), f.Field("App id", "app_id", ""), f.Field("Content encoding", "content_encoding", ""))),
-		}, ui.Button("Publish", h.Class("primary")), back)),
-	}}
 }
 
 func (p *getPage) draw(s *ui.Info) ui.Drawing {

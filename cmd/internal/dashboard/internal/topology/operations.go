@@ -27,16 +27,18 @@ func (p Pages) operations() ui.Group {
 	group := ui.Group{Pages: map[string]ui.Page{}, Changes: map[string]ui.Handler{}}
 	all := map[string]*page{}
 	for _, op := range operate.All {
-		if op.Page.On == "" {
-			continue
-		}
-		if all[op.Page.On] == nil {
-			all[op.Page.On] = &page{Pages: p, path: op.Page.On}
-		}
-		one := all[op.Page.On]
-		one.ops = append(one.ops, op)
-		if !op.IsList {
-			group.Changes[postOf(op)] = func(w http.ResponseWriter, r *http.Request, v ui.Visitor) { one.change(w, r, v, op) }
+		for _, path := range []string{op.Page.On, op.Page.Also} {
+			if path == "" {
+				continue
+			}
+			if all[path] == nil {
+				all[path] = &page{Pages: p, path: path}
+			}
+			one := all[path]
+			one.ops = append(one.ops, op)
+			if !op.IsList {
+				group.Changes[postOf(op)] = func(w http.ResponseWriter, r *http.Request, v ui.Visitor) { one.change(w, r, v, op) }
+			}
 		}
 	}
 	for path, one := range all {
@@ -136,7 +138,7 @@ func (p *page) content(r *http.Request, v ui.Visitor, q url.Values, sent *card) 
 			if op.Page.Find != "" {
 				rows = slices.DeleteFunc(rows, func(row any) bool {
 					return !slices.ContainsFunc(op.Columns, func(f operate.Field) bool {
-						return f.Kind == operate.Text && contains(q.Get("q"), operate.Plain(f.Of(row)))
+						return (f.Kind == operate.Text || f.Kind == operate.Traffic) && strings.Contains(strings.ToLower(operate.Plain(f.Of(row))), strings.ToLower(q.Get("q")))
 					})
 				})
 			}
@@ -220,6 +222,9 @@ func (p Pages) begin(one *card, a *operate.Actor, q url.Values) error {
 	if err != nil {
 		return err
 	}
+	if op.Page.Stays && !op.Page.May(p.Operations, *a, request) {
+		return operate.ErrNotYours
+	}
 	if vhost := op.Field("vhost"); vhost != nil && !op.AnyVHost && q.Get(vhost.Form) == "" {
 		return a.Require(op.Role)
 	}
@@ -258,7 +263,7 @@ func (p Pages) about(r *http.Request, one *card, a *operate.Actor, q url.Values)
 	if one.row = rowOf(one.op, list, rows, q); one.row == nil {
 		return operate.ErrNotFound
 	}
-	if may := one.op.Page.May; may != nil && !may(p.Operations.Access, *a, one.row) {
+	if may := one.op.Page.May; may != nil && !may(p.Operations, *a, one.row) {
 		return operate.ErrNotYours
 	}
 	return nil
@@ -300,20 +305,20 @@ func (p *page) do(r *http.Request, v ui.Visitor, one *card, values map[string]an
 			values[field.Name] = field.Name == "dry_run" && tries || field.Button != "" && f.Get("do") == field.Name
 		}
 	}
-	request, err := op.Decode(values)
-	if bad, is := errors.AsType[*operate.Wrong](err); is {
-		f.Wrong(op.Field(bad.Field).Form, ui.Sentence(bad.Error())+".")
-		return nil
-	}
-	if err != nil {
-		return err
-	}
 	var seen *string
 	if was := f.Get("was"); !op.Page.Danger {
 		seen = &was
 	}
-	result, _, err := p.Operations.Do(r.Context(), v.Actor, op, request, seen)
-	if tries && err == nil {
+	var result any
+	request, err := op.Decode(values)
+	if err == nil {
+		result, _, err = p.Operations.Do(r.Context(), v.Actor, op, request, seen)
+	}
+	if bad, is := errors.AsType[*operate.Wrong](err); is && op.Field(bad.Field) != nil {
+		f.Wrong(op.Field(bad.Field).Form, ui.Sentence(bad.Error())+".")
+		return nil
+	}
+	if (tries || op.Page.Stays) && err == nil {
 		one.effect, _ = result.(operate.Effect)
 	}
 	return err
@@ -339,7 +344,9 @@ func (p *page) read(op *operate.Op, f *ui.Form) map[string]any {
 			values[field.Name] = text != ""
 		case field.Kind == operate.List && field.OneOf != nil:
 			values[field.Name] = append([]string{}, f.Values[field.Form]...)
-		case slices.Contains([]operate.Kind{operate.Object, operate.Span, operate.Number}, field.Kind):
+		case field.Kind == operate.Lines: // browsers end each line with CR LF
+			values[field.Name] = strings.ReplaceAll(text, "\r\n", "\n")
+		case slices.Contains([]operate.Kind{operate.Object, operate.Span, operate.Number, operate.Instant}, field.Kind):
 			if v := f.Value(field.Form, field.Kind); v != nil {
 				values[field.Name] = v
 			}

@@ -115,11 +115,14 @@ func (c *view) links(list *operate.Op, row any, label string) g.Node {
 
 // mayChange reports whether the visitor may do an operation, other than look, in the virtual host of a row, or for no row in some virtual host.
 func (c *view) mayChange(op, list *operate.Op, row any) bool {
-	if op.Role == operate.Administrator || !slices.ContainsFunc(op.Fields, func(f operate.Field) bool { return f.Name == "vhost" }) {
+	if row != nil && op.Page.May != nil && !op.Page.May(c.Operations, c.actor, row) {
+		return false
+	}
+	if op.Role == operate.Administrator || op.Field("vhost") == nil {
 		return true
 	}
 	if row == nil {
-		return operate.MayChange(c.Operations.Access, c.actor, "")
+		return operate.MayChange(c.Operations, c.actor, "")
 	}
 	at := map[string]string{}
 	for _, column := range list.Columns {
@@ -128,7 +131,7 @@ func (c *view) mayChange(op, list *operate.Op, row any) bool {
 	if at["vhost"] == "" {
 		return true
 	}
-	return operate.MayChange(c.Operations.Access, c.actor, at["vhost"]) && (op.Page.May == nil || op.Page.May(c.Operations.Access, c.actor, row))
+	return operate.MayChange(c.Operations, c.actor, at["vhost"])
 }
 
 // pageOf is the page at path for an operation on a row of a list.
@@ -142,13 +145,16 @@ func pageOf(path string, op, list *operate.Op, row any) string {
 
 // table is the table of a list.
 func (c *view) table(one *card) g.Node {
-	if len(one.rows) == 0 && one.op.Page.Empty != "" {
+	switch {
+	case len(one.rows) == 0 && one.all > 0:
+		return ui.Empty(g.Text("Nothing matches. "), ui.Link(c.path, g.Text("Show all")), g.Text("."))
+	case len(one.rows) == 0 && one.op.Page.Empty != "":
 		return ui.Empty(g.Text(one.op.Page.Empty))
 	}
 	var heads []string
-	columns := slices.DeleteFunc(one.op.Shown("page", one.rows), func(f operate.Field) bool { return slices.Contains(c.keys, f.Form) })
+	columns := slices.DeleteFunc(one.op.Shown("page", one.rows), func(f operate.Field) bool { return slices.Contains(c.keys, f.Form) || !f.On("list") })
 	for _, f := range columns {
-		if f.Kind == operate.Number {
+		if slices.Contains(numbers, f.Kind) {
 			heads = append(heads, "#"+f.Label)
 		} else {
 			heads = append(heads, f.Label)
@@ -161,7 +167,7 @@ func (c *view) table(one *card) g.Node {
 			if i == 0 && one.op.Page.Opens != "" {
 				cell = ui.Link(pageOf(one.op.Page.Opens, one.op, one.op, row), cell)
 			}
-			if f.Kind == operate.Number {
+			if slices.Contains(numbers, f.Kind) {
 				cells = append(cells, ui.Amount(cell))
 			} else {
 				cells = append(cells, h.Td(cell))
@@ -174,6 +180,9 @@ func (c *view) table(one *card) g.Node {
 		return h.Tr(cells, h.Td(actions))
 	}))
 }
+
+// numbers are the kinds that have columns of numbers.
+var numbers = []operate.Kind{operate.Number, operate.Bad, operate.PerTime, operate.Bytes}
 
 // nameOf is what a row begins with: the texts in its first columns.
 func nameOf(columns []operate.Field, row any) string {
@@ -222,12 +231,35 @@ func valueNode(f *operate.Field, row any) g.Node {
 		return ui.Faint(f.Faint)
 	case f.Kind == operate.Pattern:
 		return ui.Code(operate.Plain(v))
+	case slices.Contains(numbers, f.Kind) && f.Faint != "" && reflect.ValueOf(v).IsZero():
+		return ui.Faint(f.Faint)
 	case f.Kind == operate.Number:
 		n, _ := strconv.Atoi(operate.Plain(v))
 		return ui.OrFaint(n)
+	case f.Kind == operate.Bad && v != 0:
+		return ui.Class("bad", ui.Bold(ui.Number(v.(int))))
+	case f.Kind == operate.Bad:
+		return ui.Faint("0")
+	case f.Kind == operate.PerTime:
+		return ui.Rate(v.(operate.Rate))
+	case f.Kind == operate.Bytes:
+		return g.Text(ui.Bytes(v.(int64)))
+	case f.Kind == operate.Elapsed && v == time.Duration(0):
+		return ui.Faint(cmp.Or(f.Faint, "–"))
+	case f.Kind == operate.Elapsed:
+		return g.Text(ui.Span(v.(time.Duration)))
+	case f.Kind == operate.Ago:
+		return ui.Ago(time.UnixMilli(v.(int64)))
 	case f.Kind == operate.Instant:
-		at, _ := v.(time.Time)
-		return h.Time(g.Text(ui.Instant(at)))
+		at, is := v.(time.Time)
+		if ms, _ := v.(int64); !is && ms != 0 {
+			at = time.UnixMilli(ms)
+		}
+		return ui.Either(at.IsZero(), ui.Faint("–"), h.Time(g.Text(ui.Instant(at))))
+	case f.Kind == operate.Traffic:
+		why := map[string]string{"flow": "it publishes faster than consumers take", "blocked": "it publishes, and memory or disk space is used up", "running": "nothing holds it up"}
+		class := map[string]string{"flow": "tag warn", "blocked": "tag bad"}[v.(string)]
+		return h.Span(h.Class(cmp.Or(class, "tag")), h.Title(why[v.(string)]), g.Text(v.(string)))
 	case f.Kind == operate.Progress:
 		class := map[string]string{"running": "tag warn", "done": "tag good"}[operate.Plain(v)]
 		return ui.Class(cmp.Or(class, "tag bad"), g.Text(operate.Plain(v)))
@@ -326,6 +358,9 @@ func (c *view) sheet(s *ui.Info, one *card, others ...g.Node) g.Node {
 			class, primary = "bad", "danger"
 		}
 		fields = append(fields, h.Div(h.Class("whole verdict "+class), h.Role("status"), g.Map(sentences, func(text string) g.Node { return h.P(g.Text(ui.Visible(text))) })))
+		if about.Stays {
+			return s.Sheet(postOf(one.op), one.form, fields, append(buttons, others...)...)
+		}
 		buttons = append([]g.Node{ui.Button(about.Button, h.Class(primary), h.Name("do"), h.Value("set"))}, others...)
 		for _, f := range one.op.Fields {
 			if f.Button != "" && more {
@@ -354,6 +389,10 @@ func (c *view) field(f *ui.Form, of *operate.Field) g.Node {
 		return f.Password(of.Label, of.Form, "new-password", hint)
 	case of.Kind == operate.Object:
 		return f.Area(of.Label, of.Form, hint, 5)
+	case of.Kind == operate.Lines:
+		return f.Area(of.Label, of.Form, hint, 8)
+	case of.Kind == operate.Instant:
+		attributes = append(attributes, h.Type("datetime-local"), h.Step("1"))
 	case of.Kind == operate.List && of.OneOf != nil:
 		return boxes(f, of)
 	case of.OneOf != nil:

@@ -57,18 +57,16 @@ func (p Pages) deleteQueue(w http.ResponseWriter, r *http.Request, v ui.Visitor)
 	http.Redirect(w, r, ui.At(queuesTab, "said", "queue_deleted"), http.StatusSeeOther)
 }
 
-var number = g.Group{g.Attr("inputmode", "numeric"), g.Attr("pattern", "[0-9]*")}
-
 // QueueMenu is what the actor may do with a queue.
 func QueueMenu(o *operate.Operations, a operate.Actor, vhost, name string) g.Node {
 	to := func(path string) string { return ui.At(path, "vhost", vhost, "name", name) }
-	read, write := operate.MayQueue(o.Access, a, access.Read, vhost, name), operate.MayQueue(o.Access, a, access.Write, vhost, name)
+	read, write := operate.MayQueue(o, a, access.Read, vhost, name), operate.MayQueue(o, a, access.Write, vhost, name)
 	return ui.Menu("Actions",
-		g.If(operate.MayExchange(o.Access, a, access.Write, vhost, ""), ui.Action(ui.At(publish, "vhost", vhost, "key", name), "Publish…")),
+		g.If(operate.MayExchange(o, a, access.Write, vhost, ""), ui.Action(ui.At(PublishPath, "vhost", vhost, "key", name), "Publish…")),
 		g.If(read, ui.Action(to(getMessage), "Get…")),
 		g.If(write, ui.Action(ui.At("/binding/new", "vhost", vhost, "destination", name), "Bind…")),
 		g.If(read, ui.DangerLink(to("/queue/purge"), "Purge…")),
-		g.If(operate.MayQueue(o.Access, a, access.Configure, vhost, name), ui.DangerLink(to(deleteQueue), "Delete…")))
+		g.If(operate.MayQueue(o, a, access.Configure, vhost, name), ui.DangerLink(to(deleteQueue), "Delete…")))
 }
 
 func (d *deletion) draw(s *ui.Info) ui.Drawing {

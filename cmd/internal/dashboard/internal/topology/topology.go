@@ -25,23 +25,17 @@ type Pages struct {
 const (
 	deleteQueue = "/queue/delete"
 	getMessage  = "/queue/get"
-	publish     = "/publish"
 
-	queuesTab    = "/queues"
-	exchangesTab = "/exchanges"
+	queuesTab = "/queues"
 )
 
 // PublishPath takes longer forms than the others.
-const PublishPath = publish
+const PublishPath = "/publish"
 
 // Group has the pages and the forms.
 func (p Pages) Group() ui.Group {
 	group := p.operations()
 	maps.Copy(group.Pages, map[string]ui.Page{
-		tab:           {Title: "Connections", Tab: tab, Live: true, Build: p.connections},
-		"/connection": {Title: "Connection", Tab: tab, Live: true, Build: p.connection},
-		consumers:     {Title: "Consumers", Tab: tab, Live: true, Build: p.consumers},
-		publish:       {Title: "Publish", Tab: exchangesTab, Build: p.publishForm},
 		deleteQueue: {Title: "Delete", Tab: queuesTab, Build: func(r *http.Request, v ui.Visitor) (ui.View, error) {
 			d, err := p.deletion(r, v, r.URL.Query())
 			return d.draw, err
@@ -51,14 +45,14 @@ func (p Pages) Group() ui.Group {
 			return page.draw, err
 		}},
 	})
-	maps.Copy(group.Changes, map[string]ui.Handler{deleteQueue: p.deleteQueue, getMessage: p.get, publish: p.publish})
+	maps.Copy(group.Changes, map[string]ui.Handler{deleteQueue: p.deleteQueue, getMessage: p.get})
 	return group
 }
 
 // queue is the queue that a query or a form names, for those who may do something with it.
 func (p Pages) queue(r *http.Request, v ui.Visitor, values url.Values, do access.Operation) (operate.QueueDetail, error) {
 	q, err := p.Operations.Queue(r.Context(), v.Actor, ui.Named(values))
-	if err == nil && !operate.MayQueue(p.Operations.Access, v.Actor, do, q.VHost, q.Name) {
+	if err == nil && !operate.MayQueue(p.Operations, v.Actor, do, q.VHost, q.Name) {
 		err = operate.ErrNotYours
 	}
 	return q, err
@@ -69,7 +63,7 @@ const maxBindings = 200
 
 // Bindings lists the bindings that lead to a queue, without the default exchange's, each with a link to remove it for those who may; nil: there are none.
 func Bindings(ctx context.Context, o *operate.Operations, by operate.Actor, at operate.QueueName) (g.Node, error) {
-	all, err := admin.ListBindings.Do(ctx, o.Access, by, admin.BindingFilter{VHost: at.VHost, Queue: at.Name})
+	all, err := admin.ListBindings.Do(ctx, o, by, admin.BindingFilter{VHost: at.VHost, Queue: at.Name})
 	var rows []any
 	for _, row := range all {
 		if row.Source != "" {

@@ -3,6 +3,7 @@ package ui
 import (
 	"html"
 	"io"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -230,6 +231,19 @@ type Choice struct {
 	Name, URL string
 }
 
+// Views are the choices of a page whose query names one in a field. Each value is followed by its text, and chosen is the current one. A change drops another
+// field, such as the number of the page; "": none.
+func Views(path string, q url.Values, drop, field, chosen string, options ...string) (list []Choice) {
+	for i := 0; i < len(options); i += 2 {
+		c := Choice{Name: options[i+1]}
+		if options[i] != chosen {
+			c.URL = With(path, q, field, options[i], drop, "")
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
 // Choices are links to views; the current one is not a link.
 func Choices(label string, list []Choice, more ...g.Node) g.Node {
 	return h.Nav(h.Class("choices"), h.Aria("label", label), Spaced(append(g.Map(list, Choice.Draw), more...)...))
@@ -246,6 +260,7 @@ func (c Choice) Draw() g.Node {
 func Lists(s *Info, here string) g.Node {
 	for _, near := range [][]Choice{
 		{{Name: "Policies", URL: "/policies"}, {Name: "Virtual hosts", URL: "/vhosts"}, {Name: "Users", URL: "/users"}},
+		{{Name: "Connections", URL: "/connections"}, {Name: "Consumers", URL: "/consumers"}},
 		{{Name: "Exchanges", URL: "/exchanges"}, {Name: "Scheduled by you", URL: "/scheduled"}},
 	} {
 		near = slices.DeleteFunc(near, func(c Choice) bool { return c.URL == "/users" && !s.User.Admin })

@@ -1,0 +1,248 @@
+package messages
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"go.uber.org/zap"
+
+	"curfew/broker"
+	"curfew/broker/deadletters"
+	"curfew/broker/operate"
+	"curfew/broker/queue"
+)
+
+// reads is the rule of operations on the dead letters of a queue.
+var reads = operate.Rule{Role: operate.Management, Read: operate.Always}
+
+// DeadLetters selects dead letters of a queue, and says what is shown of them.
+type DeadLetters struct {
+	VHost    string               `json:"vhost"`
+	Queue    string               `json:"queue"`
+	Filter   deadletters.Filter   `json:"filter" is:"filter" doc:"an expression, such as reason == \"expired\"; it may stand in the address as well, as ?filter="`
+	ByType   bool                 `json:"by_type" doc:"of groups: those of different message types apart"`
+	After    queue.Seq            `json:"after" doc:"of a search: next of the previous answer"`
+	Newest   bool                 `json:"newest" doc:"of a search: the newest first"`
+	Count    int                  `json:"count" default:"10" doc:"of a search: 1 to 1000; 10 if it is missing"`
+	Truncate int                  `json:"truncate" default:"4096" doc:"of a search: bytes of each body; 4096 if it is missing"`
+	Encoding string               `json:"encoding" doc:"of a search: base64, or auto: as text where the body is UTF-8; auto if it is missing"`
+	Position deadletters.Position `json:"position" doc:"the one from an earlier answer: messages that arrived after it are left alone, and ago in the filter counts from then"`
+	Begin    func() io.Writer     // of an export: called once, before the first line, for where to write
+}
+
+// position is where the queue is at present, unless the request has a position.
+func (r *DeadLetters) position(c *operate.Call, q *broker.Queue) deadletters.Position {
+	if r.Position.IsZero() {
+		return deadletters.PositionOf(q, now(c))
+	}
+	return r.Position
+}
+
+// now is the time by the clock that deadlines are shown by.
+func now(c *operate.Call) time.Time { return time.UnixMilli(c.Broker.UnixMillis(c.Broker.Now())) }
+
+const (
+	// MaxSearchCount is how many dead letters one answer has at most, and maxAnswer how many bytes of their bodies.
+	MaxSearchCount = 1000
+	maxAnswer      = 128 << 20
+	// maxDraft bounds a body that a person edits, and maxUnpacked how much is unpacked for an answer, in bytes.
+	maxDraft    = 4 << 20
+	maxUnpacked = 16 << 20
+)
+
+// GroupDeadLetters counts dead letters by what they died of, the largest group first. When its context ends it returns the groups of the newest, with the
+// context's error.
+var GroupDeadLetters = operate.Define(operate.Op{
+	Name: "group_dead_letters", Title: "Dead letters by what they died of, the largest group first", Rule: reads, Quiet: true, Slow: true,
+	Text: "Only ready messages are counted. Only `filter` and `by_type` of the body are used.", Routes: []string{"POST /api/curfew/deadletters/{vhost}/{queue}/groups"},
+}, func(ctx context.Context, c *operate.Call, r DeadLetters) ([]deadletters.Group, error) {
+	q, err := c.Queue(r.Queue)
+	if err != nil {
+		return nil, err
+	}
+	list, _, err := deadletters.Groups(ctx, q, r.Filter, r.ByType, now(c))
+	return list, err
+})
+
+// SearchDeadLetters returns dead letters that a filter matches. When its context ends it returns what it has found, with the context's error.
+var SearchDeadLetters = operate.Define(operate.Op{
+	Name: "search_dead_letters", Title: "Dead letters that a filter matches", Rule: reads, Quiet: true, Slow: true,
+	Text: "Send `next` of the answer as `after` of the next request; it is 0 at the end.", Routes: []string{"POST /api/curfew/deadletters/{vhost}/{queue}/search"},
+}, func(ctx context.Context, c *operate.Call, r DeadLetters) (page deadletters.Page, err error) {
+	if r.Count < 1 || r.Count > MaxSearchCount {
+		return page, operate.OutOfRange("count", int64(r.Count))
+	}
+	q, err := c.Queue(r.Queue)
+	if err != nil {
+		return page, err
+	}
+	look := deadletters.Look{After: r.After, Newest: r.Newest, Count: r.Count, BodyBytes: min(max(r.Truncate, 0), maxAnswer/r.Count), Position: r.position(c, q)}
+	found, next, err := deadletters.Search(ctx, q, r.Filter, look)
+	page = deadletters.Page{Items: make([]deadletters.Item, len(found)), Next: next, Position: look.Position}
+	for i := range found {
+		page.Items[i] = itemOf(c, &found[i], r.Encoding)
+	}
+	return page, err
+})
+
+// itemOf is a message in the form of a peek, with its history.
+func itemOf(c *operate.Call, l *deadletters.Letter, encoding string) deadletters.Item {
+	i := deadletters.Item{
+		Letter: *l, Seq: l.Seq, State: l.State.String(), Persistent: l.Persistent, Redelivered: l.Redelivered, Exchange: l.Exchange, RoutingKey: l.RoutingKey,
+		Properties: PropertiesOf(l.Properties.Append(nil)), Bytes: l.BodyBytes, Truncated: len(l.Body) < l.BodyBytes, Deaths: append([]deadletters.Death{}, l.Deaths...), Replays: l.Replays, ReplayID: l.ReplayID,
+	}
+	if l.Deadline != 0 {
+		i.Deadline = new(c.Broker.UnixMillis(l.Deadline))
+	}
+	i.Payload, i.Encoding = Encoded(l.Body, encoding)
+	return i
+}
+
+// Letter names a message in a queue.
+type Letter struct {
+	VHost string    `json:"vhost"`
+	Queue string    `json:"queue"`
+	Seq   queue.Seq `json:"seq"`
+	Bytes *int      // of the body (<0 all), as it was sent and not as text; nil: what the API shows
+}
+
+// GetDeadLetter returns one message, ready or unacked. Error: operate.ErrMessageGone among others.
+var GetDeadLetter = operate.Define(operate.Op{
+	Name: "get_dead_letter", Title: "One message with its whole body, up to 16 MiB", Rule: reads, Quiet: true,
+	Text: "`unpacked` has the body without its content encoding, if it has one.", Routes: []string{"GET /api/curfew/deadletters/{vhost}/{queue}/messages/{seq}"},
+}, func(ctx context.Context, c *operate.Call, r Letter) (whole deadletters.Whole, err error) {
+	q, err := c.Queue(r.Queue)
+	if err != nil {
+		return whole, err
+	}
+	at := func(bytes int) (l deadletters.Letter, err error) {
+		l, ok := deadletters.At(q, r.Seq, bytes)
+		if !ok {
+			err = operate.ErrMessageGone
+		}
+		return l, err
+	}
+	whole.QueueID, whole.Position = q.ID, deadletters.PositionOf(q, now(c))
+	if r.Bytes != nil {
+		whole.Letter, err = at(*r.Bytes)
+		if whole.Letter.Deadline != 0 {
+			whole.Deadline = new(c.Broker.UnixMillis(whole.Letter.Deadline))
+		}
+		return whole, err
+	}
+	l, err := at(0)
+	packed := deadletters.IsPacked(l.Properties.ContentEncoding)
+	if needs := int64(min(l.BodyBytes, maxUnpacked)); err == nil {
+		if packed { // its unpacked size is not known before
+			needs += maxUnpacked
+		}
+		err = operate.Take(ctx, operate.CopiesOfBody*needs)
+	}
+	if err == nil {
+		l, err = at(maxUnpacked)
+	}
+	if err != nil {
+		return whole, err
+	}
+	whole.Item = itemOf(c, &l, "")
+	if packed {
+		plain, more, err := deadletters.Unpack(l.Properties.ContentEncoding, l.Body, maxUnpacked)
+		whole.Unpacked = &deadletters.Decoded{Truncated: more}
+		whole.Unpacked.Payload, whole.Unpacked.Encoding = TextOf(plain)
+		if err != nil {
+			whole.Unpacked.Error = new(err.Error())
+		}
+	}
+	return whole, nil
+})
+
+// ExportDeadLetters writes dead letters as lines of JSON to what Begin returns (deadletters.Export).
+var ExportDeadLetters = operate.Define(operate.Op{
+	Name: "export_dead_letters", Title: "The dead letters that a filter matches, a line of JSON for each", Rule: reads, Quiet: true, Slow: true,
+	Text: "A line has the complete message. If the answer is incomplete, the connection breaks.",
+}, func(ctx context.Context, c *operate.Call, r DeadLetters) (none operate.None, err error) {
+	q, err := c.Queue(r.Queue)
+	if err == nil {
+		err = deadletters.Export(ctx, q, r.Filter, r.position(c, q), r.Begin)
+	}
+	return none, err
+})
+
+// LettersFile is an exported file for a queue.
+type LettersFile struct {
+	VHost string `json:"vhost"`
+	Queue string `json:"queue"`
+	Lines io.Reader
+}
+
+// Imported is how many messages were published.
+type Imported struct {
+	Imported int `json:"imported"`
+}
+
+// ImportDeadLetters publishes the lines of an exported file into a queue, as the actor. The result is right also with an error:
+// *deadletters.ImportError among others.
+var ImportDeadLetters = operate.Define(operate.Op{Name: "import_dead_letters", Rule: reads}, func(ctx context.Context, c *operate.Call, f LettersFile) (done Imported, err error) {
+	q, err := c.Queue(f.Queue)
+	if err == nil {
+		done.Imported, err = deadletters.Import(ctx, c.Broker, c.VHost.NewPublisher(c.Actor.Name), q.Name, f.Lines, func(n int) { operate.Note(ctx)(n, 0) })
+	}
+	if err == nil {
+		err = c.Commit(ctx)
+	}
+	c.Log(zap.Int("messages", done.Imported))
+	return done, err
+})
+
+// DraftDeadLetter returns what a replay would publish of a ready message with a body of at most 4 MiB.
+var DraftDeadLetter = operate.Define(operate.Op{Name: "draft_dead_letter", Rule: reads, Quiet: true}, func(_ context.Context, c *operate.Call, r Letter) (d deadletters.Draft, err error) {
+	q, err := c.Queue(r.Queue)
+	if err != nil {
+		return d, err
+	}
+	d, ok, err := deadletters.DraftOf(c.Broker, q, r.Seq)
+	if err == nil && !ok {
+		err = operate.ErrMessageGone
+	}
+	if len(d.Body) > maxDraft {
+		return deadletters.Draft{}, &operate.Invalid{Reason: "the body has more than 4 MiB: export the message, change the file and import it"}
+	}
+	return d, err
+})
+
+// ChangedLetter is a dead letter with what is to be published in its place.
+type ChangedLetter struct {
+	VHost  string    `json:"vhost"`
+	Queue  string    `json:"queue"`
+	Seq    queue.Seq `json:"seq" log:"seq"`
+	Draft  *deadletters.Draft
+	DryRun bool `json:"dry_run"` // publish nothing, and say what would happen
+}
+
+// ResendDeadLetter publishes a changed draft, as the actor, and takes the dead letter out of its queue, in one step. If Skipped is not empty in the result, and
+// for an error, the message stays. A queue with a different incarnation counts as gone; with QueueID 0 any queue of the name does.
+var ResendDeadLetter = operate.Define(operate.Op{Name: "resend_dead_letter", Rule: reads}, func(ctx context.Context, c *operate.Call, r ChangedLetter) (done deadletters.Review, err error) {
+	q, err := c.Queue(r.Queue)
+	if err == nil && r.Draft.QueueID != 0 && r.Draft.QueueID != q.ID {
+		err = operate.ErrNotFound
+	}
+	there := true
+	switch {
+	case err != nil:
+	case r.DryRun:
+		done, there, err = deadletters.ReviewOf(c.Broker, c.VHost.NewPublisher(c.Actor.Name), q, r.Seq, r.Draft)
+	default:
+		done.Skipped, err = deadletters.Resend(c.Broker, c.VHost.NewPublisher(c.Actor.Name), q, r.Seq, r.Draft)
+		if there = done.Skipped != deadletters.SkippedGone; err == nil && done.Skipped == "" {
+			err = c.Commit(ctx)
+		}
+	}
+	if err == nil && !there {
+		done.Skipped, err = "", operate.ErrMessageGone
+	}
+	c.Log(zap.String("exchange", r.Draft.Exchange))
+	c.Log(zap.String("routing_key", r.Draft.RoutingKey))
+	c.Log(zap.String("skipped", string(done.Skipped)))
+	return done, err
+})
