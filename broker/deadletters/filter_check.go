@@ -34,7 +34,7 @@ func options() []expr.Option {
 	for _, name := range predicates {
 		list = append(list, expr.EnableBuiltin(name))
 	}
-	for name, of := range map[string]func(any) any{"len": length, "lower": lower, "upper": upper, "string": textOf, "number": numberOf, "elements": elements} {
+	for name, of := range map[string]func(any) any{"len": length, "lower": ofText(strings.ToLower), "upper": ofText(strings.ToUpper), "string": textOf, "number": numberOf, "elements": elements} {
 		list = append(list, expr.Function(name, func(p ...any) (any, error) { return of(p[0]), nil }, new(func(any) any)))
 	}
 	at := new(func(string) time.Time)

@@ -119,31 +119,23 @@ func unknown(n ast.Node) bool { return n.Type().Kind() == reflect.Interface }
 // The functions of filters. Their result is nil for a value that they are not for.
 
 func length(v any) any {
-	switch v := v.(type) {
-	case string:
-		return utf8.RuneCountInString(v)
-	case []any:
-		return len(v)
-	case []string:
-		return len(v)
-	case map[string]any:
-		return len(v)
+	switch v := reflect.ValueOf(v); v.Kind() {
+	case reflect.String:
+		return utf8.RuneCountInString(v.String())
+	case reflect.Slice, reflect.Map:
+		return v.Len()
 	}
 	return nil
 }
 
-func lower(v any) any {
-	if s, ok := v.(string); ok {
-		return strings.ToLower(s)
+// ofText is a function of text.
+func ofText(of func(string) string) func(any) any {
+	return func(v any) any {
+		if s, ok := v.(string); ok {
+			return of(s)
+		}
+		return nil
 	}
-	return nil
-}
-
-func upper(v any) any {
-	if s, ok := v.(string); ok {
-		return strings.ToUpper(s)
-	}
-	return nil
 }
 
 func textOf(v any) any {

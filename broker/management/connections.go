@@ -143,15 +143,8 @@ func channelObject(r *request, ch *server.ChannelInfo) object {
 }
 
 func listConsumers(r *request) error {
-	vhost := r.Param("vhost")
-	all := consumersBy(r, vhost, "")
+	all, _ := r.Operations.ListConsumers(r.HTTP.Context(), r.Actor, r.Param("vhost"), "") // the route was permitted
 	return r.Rows(len(all), func(i int) object { return consumerObject(r, &all[i]) })
-}
-
-// consumersBy lists the consumers that the user may see, in a virtual host or in all (""), on a queue or on any ("").
-func consumersBy(r *request, vhost, queue string) []server.ConsumerInfo {
-	list, _ := r.Operations.ListConsumers(r.HTTP.Context(), r.Actor, vhost, queue) // the route was permitted
-	return list
 }
 
 func consumerObjects(r *request, consumers []server.ConsumerInfo) []object {

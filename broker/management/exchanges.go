@@ -119,10 +119,6 @@ func listBindings(r *request, of func(*broker.VHost) []broker.Binding) error {
 	return r.Rows(len(all), func(i int) object { return bindingObject(all[i].vhost, &all[i].Binding) })
 }
 
-func listBindingsWhere(r *request, keep func(*broker.Binding) bool) error {
-	return listBindings(r, func(vh *broker.VHost) []broker.Binding { return vh.BindingsWhere(keep) })
-}
-
 func allBindings(r *request) error {
 	return listBindings(r, (*broker.VHost).Bindings)
 }
@@ -131,25 +127,28 @@ func queueBindings(r *request) error {
 	if _, _, err := r.queue(); err != nil {
 		return err
 	}
-	name := r.Param("queue")
-	return listBindingsWhere(r, func(b *broker.Binding) bool { return !b.ToExchange && b.Destination == name })
+	return bindingsWhere(r, func(b *broker.Binding) bool { return !b.ToExchange && b.Destination == r.Param("queue") })
 }
 
-func bindingsFrom(r *request) error {
-	_, x, err := r.exchange()
-	if err != nil {
-		return err
+// exchangeBindings are those that an exchange is at the given end of.
+func exchangeBindings(at func(b *broker.Binding, name string) bool) func(*request) error {
+	return func(r *request) error {
+		_, x, err := r.exchange()
+		if err != nil {
+			return err
+		}
+		return bindingsWhere(r, func(b *broker.Binding) bool { return at(b, x.Name) })
 	}
-	return listBindingsWhere(r, func(b *broker.Binding) bool { return b.Source == x.Name })
 }
 
-func bindingsTo(r *request) error {
-	_, x, err := r.exchange()
-	if err != nil {
-		return err
-	}
-	return listBindingsWhere(r, func(b *broker.Binding) bool { return b.ToExchange && b.Destination == x.Name })
+func bindingsWhere(r *request, keep func(*broker.Binding) bool) error {
+	return listBindings(r, func(vh *broker.VHost) []broker.Binding { return vh.BindingsWhere(keep) })
 }
+
+var (
+	bindingsFrom = exchangeBindings(func(b *broker.Binding, name string) bool { return b.Source == name })
+	bindingsTo   = exchangeBindings(func(b *broker.Binding, name string) bool { return b.ToExchange && b.Destination == name })
+)
 
 // bindingEnds returns the source and the destination in the path: a queue, or an exchange if the
 // path has "e".

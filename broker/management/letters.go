@@ -53,7 +53,7 @@ func makeDraft(r *rest.Request) error {
 	if err := r.ReadJSON(&asked); err != nil {
 		return err
 	}
-	d, err := messages.DraftDeadLetter.Do(r.HTTP.Context(), r.Operations, r.Actor, messages.Letter{VHost: r.Param("vhost"), Queue: r.Param("queue"), Seq: asked.Seq})
+	d, err := messages.DraftDeadLetter.Do(r.HTTP.Context(), r.Operations, r.Actor, messages.Letter{VHost: r.Param("vhost"), Queue: r.Param("queue"), Seq: messages.Number(asked.Seq)})
 	if err != nil {
 		return err
 	}

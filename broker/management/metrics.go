@@ -167,6 +167,19 @@ func (s *sink) counter(name, help string, v uint64, labels ...label) {
 
 type label struct{ name, value string }
 
+// counted is a counter with its value.
+type counted struct {
+	name, help string
+	n          uint64
+}
+
+// counters adds those of a table, whose names have a beginning in common.
+func (s *sink) counters(begin string, labels []label, table ...counted) {
+	for _, m := range table {
+		s.counter(begin+m.name, m.help, m.n, labels...)
+	}
+}
+
 // identity shows the metrics that dashboards join everything else to.
 func (c *collector) identity(s *sink) {
 	id, _ := c.b.GlobalParameters()[clusterIDParameter].(string)
@@ -210,21 +223,14 @@ func (c *collector) churn(s *sink) {
 		return
 	}
 	t, srv := c.Broker.Stats(), &c.Server.Totals
-	for _, m := range []struct {
-		name string
-		n    uint64
-		help string
-	}{
-		{"connections_opened_total", srv.ConnectionsOpened.Load(), "Total number of connections opened"},
-		{"connections_closed_total", srv.ConnectionsClosed.Load(), "Total number of connections closed or terminated"},
-		{"channels_opened_total", srv.ChannelsOpened.Load(), "Total number of channels opened"},
-		{"channels_closed_total", srv.ChannelsClosed.Load(), "Total number of channels closed"},
-		{"queues_declared_total", t.QueuesDeclared, "Total number of queues declared"},
-		{"queues_created_total", t.QueuesCreated, "Total number of queues created"},
-		{"queues_deleted_total", t.QueuesDeleted, "Total number of queues deleted"},
-	} {
-		s.counter(m.name, m.help, m.n)
-	}
+	s.counters("", nil,
+		counted{"connections_opened_total", "Total number of connections opened", srv.ConnectionsOpened.Load()},
+		counted{"connections_closed_total", "Total number of connections closed or terminated", srv.ConnectionsClosed.Load()},
+		counted{"channels_opened_total", "Total number of channels opened", srv.ChannelsOpened.Load()},
+		counted{"channels_closed_total", "Total number of channels closed", srv.ChannelsClosed.Load()},
+		counted{"queues_declared_total", "Total number of queues declared", t.QueuesDeclared},
+		counted{"queues_created_total", "Total number of queues created", t.QueuesCreated},
+		counted{"queues_deleted_total", "Total number of queues deleted", t.QueuesDeleted})
 }
 
 // exchanges shows exchanges if the view names their family.

@@ -28,19 +28,13 @@ func (c *collector) global(s *sink) {
 	s.gauge("global_publishers", "Publishers currently connected", float64(publishers), protocol)
 	s.gauge("global_consumers", "Consumers currently connected", float64(consumers), protocol)
 	routed := t.Published - min(t.Unroutable, t.Published)
-	for _, m := range []struct {
-		name, help string
-		n          uint64
-	}{
-		{"messages_received_total", "Total number of messages received from publishers", t.Published},
-		{"messages_received_confirm_total", "Total number of messages received from publishers expecting confirmations", srv.ReceivedConfirm.Load()},
-		{"messages_confirmed_total", "Total number of messages confirmed to publishers", srv.Confirmed.Load()},
-		{"messages_routed_total", "Total number of messages routed to queues or streams", routed},
-		{"messages_unroutable_dropped_total", "Total number of messages published as non-mandatory into an exchange and dropped as unroutable", t.Unroutable - min(srv.Returned.Load(), t.Unroutable)},
-		{"messages_unroutable_returned_total", "Total number of messages published as mandatory into an exchange and returned to the publisher as unroutable", srv.Returned.Load()},
-	} {
-		s.counter("global_"+m.name, m.help, m.n, protocol)
-	}
+	s.counters("global_", []label{protocol},
+		counted{"messages_received_total", "Total number of messages received from publishers", t.Published},
+		counted{"messages_received_confirm_total", "Total number of messages received from publishers expecting confirmations", srv.ReceivedConfirm.Load()},
+		counted{"messages_confirmed_total", "Total number of messages confirmed to publishers", srv.Confirmed.Load()},
+		counted{"messages_routed_total", "Total number of messages routed to queues or streams", routed},
+		counted{"messages_unroutable_dropped_total", "Total number of messages published as non-mandatory into an exchange and dropped as unroutable", t.Unroutable - min(srv.Returned.Load(), t.Unroutable)},
+		counted{"messages_unroutable_returned_total", "Total number of messages published as mandatory into an exchange and returned to the publisher as unroutable", srv.Returned.Load()})
 	if c.endpoint == aggregated { // a sum over existing queues would fall when one is deleted
 		s.counter("queue_messages_published_total", "Total number of messages published to queues", t.Queues.Published)
 		s.counter("queue_disk_writes_total", "Total number of times queue wrote messages to disk", t.Queues.Journaled)
@@ -51,21 +45,15 @@ func (c *collector) global(s *sink) {
 }
 
 func (c *collector) delivered(s *sink, q *broker.QueueStats) {
-	for _, m := range []struct {
-		name, help string
-		n          uint64
-	}{
-		{"messages_delivered_total", "Total number of messages delivered to consumers", q.AllDelivered()},
-		{"messages_delivered_consume_auto_ack_total", "Total number of messages delivered to consumers using basic.consume with automatic acknowledgment", q.DeliveredNoAck},
-		{"messages_delivered_consume_manual_ack_total", "Total number of messages delivered to consumers using basic.consume with manual acknowledgment", q.Delivered},
-		{"messages_delivered_get_auto_ack_total", "Total number of messages delivered to consumers using basic.get with automatic acknowledgment", q.GotNoAck},
-		{"messages_delivered_get_manual_ack_total", "Total number of messages delivered to consumers using basic.get with manual acknowledgment", q.Got},
-		{"messages_get_empty_total", "Total number of times basic.get operations fetched no message", q.GetEmpty},
-		{"messages_redelivered_total", "Total number of messages redelivered to consumers", q.Redelivered},
-		{"messages_acknowledged_total", "Total number of message acknowledgements received from consumers", q.Acked},
-	} {
-		s.counter("global_"+m.name, m.help, m.n, byQueueType...)
-	}
+	s.counters("global_", byQueueType,
+		counted{"messages_delivered_total", "Total number of messages delivered to consumers", q.AllDelivered()},
+		counted{"messages_delivered_consume_auto_ack_total", "Total number of messages delivered to consumers using basic.consume with automatic acknowledgment", q.DeliveredNoAck},
+		counted{"messages_delivered_consume_manual_ack_total", "Total number of messages delivered to consumers using basic.consume with manual acknowledgment", q.Delivered},
+		counted{"messages_delivered_get_auto_ack_total", "Total number of messages delivered to consumers using basic.get with automatic acknowledgment", q.GotNoAck},
+		counted{"messages_delivered_get_manual_ack_total", "Total number of messages delivered to consumers using basic.get with manual acknowledgment", q.Got},
+		counted{"messages_get_empty_total", "Total number of times basic.get operations fetched no message", q.GetEmpty},
+		counted{"messages_redelivered_total", "Total number of messages redelivered to consumers", q.Redelivered},
+		counted{"messages_acknowledged_total", "Total number of message acknowledgements received from consumers", q.Acked})
 }
 
 // deadLettered shows the counts under the stronger of RabbitMQ's two strategies: a dead letter

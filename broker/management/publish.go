@@ -97,24 +97,6 @@ type publication struct {
 	Payload    string `json:"payload"`
 }
 
-// properties are the properties of a message that is published.
-type properties struct {
-	Headers         operate.Table `json:"headers"`
-	ContentType     string        `json:"content_type"`
-	ContentEncoding string        `json:"content_encoding"`
-	CorrelationID   string        `json:"correlation_id"`
-	ReplyTo         string        `json:"reply_to"`
-	Expiration      string        `json:"expiration"`
-	MessageID       string        `json:"message_id"`
-	Type            string        `json:"type"`
-	UserID          string        `json:"user_id"`
-	AppID           string        `json:"app_id"`
-	ClusterID       string        `json:"cluster_id"`
-	DeliveryMode    int64         `json:"delivery_mode" min:"0" max:"255"`
-	Priority        int64         `json:"priority" min:"0" max:"255"`
-	Timestamp       int64         `json:"timestamp" min:"0" max:"4611686018427387904"`
-}
-
 // readPublication reads the message.
 func readPublication(f rest.Fields, to operate.ExchangeName) (*operate.Publication, error) {
 	m, err := operate.Read[publication](f)
@@ -130,15 +112,25 @@ func readPublication(f rest.Fields, to operate.ExchangeName) (*operate.Publicati
 }
 
 // readProperties reads the message's properties; a list is none.
-func readProperties(of any) (amqp.Properties, error) {
-	given, isTable := of.(map[string]any)
-	if _, isList := of.([]any); !isTable && !isList {
+func readProperties(from any) (amqp.Properties, error) {
+	given, isTable := from.(map[string]any)
+	if _, isList := from.([]any); !isTable && !isList {
 		return amqp.Properties{}, rest.Bad([]any{"not_table", "properties"})
 	}
-	p, err := operate.Read[properties](given)
-	return amqp.Properties{
-		Headers: p.Headers, ContentType: p.ContentType, ContentEncoding: p.ContentEncoding, CorrelationID: p.CorrelationID, ReplyTo: p.ReplyTo, Expiration: p.Expiration,
-		MessageID: p.MessageID, Type: p.Type, UserID: p.UserID, AppID: p.AppID, ClusterID: p.ClusterID,
-		DeliveryMode: uint8(p.DeliveryMode), Priority: uint8(p.Priority), Timestamp: amqp.Timestamp(p.Timestamp),
-	}, err
+	of, err := operate.Read[struct {
+		Headers operate.Table `json:"headers"`
+	}](given)
+	p := amqp.Properties{Headers: of.Headers}
+	for _, one := range amqp.NamedProperties {
+		if v, is := given[one.Name]; is && err == nil {
+			err = operate.ReadInto(one.Name, one.Of(&p), v)
+		}
+	}
+	if err == nil && p.Timestamp > maxTimestamp {
+		err = operate.OutOfRange("timestamp", int64(p.Timestamp))
+	}
+	return p, err
 }
+
+// maxTimestamp bounds the property timestamp, Unix seconds.
+const maxTimestamp = 1 << 62

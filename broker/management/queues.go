@@ -128,8 +128,8 @@ func getQueue(r *request) error {
 	r.api.rates.Refresh()
 	o := queueObject(r, queue, r.api.Look())
 	o["incoming"], o["deliveries"] = []any{}, []any{}
-	o["dead_letters"] = queue.DeadLetters() // Curfew's own: they are deleted with the queue
-	consumers := consumersBy(r, vh.Name(), queue.Name)
+	o["dead_letters"] = queue.DeadLetters()                                                      // Curfew's own: they are deleted with the queue
+	consumers, _ := r.Operations.ListConsumers(r.HTTP.Context(), r.Actor, vh.Name(), queue.Name) // the route was permitted
 	o["consumer_details"] = consumerObjects(r, consumers)
 	for _, c := range consumers {
 		if c.Status == broker.SingleActive {

@@ -80,6 +80,11 @@ func decode(list []Field, request reflect.Type, values map[string]any) (any, err
 	return into.Interface(), nil
 }
 
+// ReadInto sets what to points to: the value of a field of that name, which is not an operation's. Error: *Wrong.
+func ReadInto(name string, to, v any) error {
+	return (&Field{Name: name}).set(reflect.ValueOf(to).Elem(), v)
+}
+
 func (f *Field) set(to reflect.Value, v any) error {
 	if to.Kind() == reflect.Interface {
 		if v != nil {
@@ -126,8 +131,11 @@ func (f *Field) set(to reflect.Value, v any) error {
 			return err
 		}
 		to.SetInt(n)
-	case reflect.Uint64:
+	case reflect.Uint64, reflect.Uint8:
 		n, err := f.natural(v)
+		if err == nil && to.OverflowUint(n) {
+			err = OutOfRange(f.Name, int64(n))
+		}
 		if err != nil {
 			return err
 		}

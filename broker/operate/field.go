@@ -209,10 +209,10 @@ func (f *Field) Of(row any) any {
 	return v.Interface()
 }
 
-// has reports whether the field has something in a row.
+// has reports whether the field has something in a row; of one that is optional, whether it was given.
 func (f *Field) has(row any) bool {
 	v := reflect.ValueOf(f.Of(row))
-	return v.IsValid() && !v.IsZero()
+	return v.IsValid() && (f.Optional || !v.IsZero())
 }
 
 // Shown are the columns that a face shows for some rows: without those that are left out where they have nothing.

@@ -208,19 +208,6 @@ func (o *Operations) queue(a *Actor, op Operation, at QueueName) (*broker.Queue,
 	return q, nil
 }
 
-// incarnation finds a queue that an operation is permitted on, with its virtual host. With an id other than 0, a queue of that name with another id
-// counts as gone.
-func (o *Operations) incarnation(a *Actor, op Operation, at QueueName, id uint64) (q *broker.Queue, vh *broker.VHost, err error) {
-	q, err = o.queue(a, op, at)
-	if err == nil && cmp.Or(id, q.ID) != q.ID {
-		err = ErrNotFound
-	}
-	if err == nil {
-		vh, err = o.Broker.VHostOf(q)
-	}
-	return q, vh, err
-}
-
 // MayOn checks the permissions on a queue that an operation requires.
 func (o *Operations) MayOn(a *Actor, op Operation, vh *broker.VHost, name string) error {
 	r, rights := Rules[op], o.Broker.RightsOf(a.Name, vh.Name())
@@ -303,7 +290,14 @@ func ExchangeNamed(path string) string {
 // DeleteQueue deletes a queue with its messages, and returns how many were ready. Errors: ErrNotFound, or the broker's: 406 for one that is used,
 // is not empty, or has more messages than d allows.
 func (o *Operations) DeleteQueue(_ context.Context, a Actor, at QueueName, d broker.QueueDeletion) (messages int, err error) {
-	q, vh, err := o.incarnation(&a, DeleteQueue, at, d.QueueID)
+	q, err := o.queue(&a, DeleteQueue, at)
+	if err == nil && cmp.Or(d.QueueID, q.ID) != q.ID {
+		err = ErrNotFound
+	}
+	var vh *broker.VHost
+	if err == nil {
+		vh, err = o.Broker.VHostOf(q)
+	}
 	if err == nil {
 		messages, err = o.Broker.RightsOf(a.Name, vh.Name()).DeleteQueue(vh, Nobody{}, q.Name, d)
 	}

@@ -67,13 +67,13 @@ var _ = operate.Group("incident", "List what is wrong, acknowledge it, plan main
 
 // Ack is an acknowledgement of an incident.
 type Ack struct {
-	ID string `json:"incident" log:"acknowledged"`
+	ID string `json:"incident" form:"id" log:"acknowledged"`
 	incident.AckRequest
 }
 
 // IncidentID names an incident.
 type IncidentID struct {
-	ID string `json:"incident" log:"unacknowledged" eg:"3f9a01c2b47d"`
+	ID string `json:"incident" form:"id" log:"unacknowledged" eg:"3f9a01c2b47d"`
 }
 
 // WindowID names a maintenance window.

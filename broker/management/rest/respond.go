@@ -177,14 +177,6 @@ func AnswerJSON(w http.ResponseWriter, status int, body any) {
 	_ = encoder.Encode(body) // a client that is gone needs no answer
 }
 
-// Result answers with the result of an operation, or with its error.
-func (r *Request) Result(body any, err error) error {
-	if err != nil {
-		return err
-	}
-	return r.Answer(body)
-}
-
 // Answer is 200 with one value.
 func (r *Request) Answer(body any) error {
 	if !r.Accepts() {

@@ -40,7 +40,7 @@ var SetVHostLimit = operate.Define(operate.Op{
 	Name: "set_vhost_limit", Noun: "virtual host", Title: "Set a limit of a virtual host", Rule: operate.Rule{Role: operate.Administrator},
 	Routes: []string{"PUT /api/vhost-limits/{vhost}/{limit}"}, Command: "vhost limits set <limit> <value>",
 }, func(_ context.Context, c *operate.Call, q VHostLimit) (operate.None, error) {
-	return operate.None{}, c.VHost.SetLimits(changeLimits(c.VHost.Limits(), func(l access.Limits) { l[q.Limit] = int(q.Value) }))
+	return operate.None{}, c.VHost.SetLimits(withLimit(c.VHost.Limits(), q.Limit, &q.Value))
 }).Replaces(func(c *operate.Call, _ VHostLimit) (*VHostLimit, any) { return nil, c.VHost.Limits() })
 
 // VHostLimitName names a limit of a virtual host.
@@ -54,5 +54,5 @@ var ClearVHostLimit = operate.Define(operate.Op{
 	Name: "clear_vhost_limit", Noun: "virtual host", Title: "Remove a limit of a virtual host", Rule: operate.Rule{Role: operate.Administrator},
 	Routes: []string{"DELETE /api/vhost-limits/{vhost}/{limit}"}, Command: "vhost limits clear <limit>",
 }, func(_ context.Context, c *operate.Call, q VHostLimitName) (operate.None, error) {
-	return operate.None{}, c.VHost.SetLimits(changeLimits(c.VHost.Limits(), func(l access.Limits) { delete(l, q.Limit) }))
+	return operate.None{}, c.VHost.SetLimits(withLimit(c.VHost.Limits(), q.Limit, nil))
 }).Replaces(func(c *operate.Call, _ VHostLimitName) (*VHostLimitName, any) { return nil, c.VHost.Limits() })

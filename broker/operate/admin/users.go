@@ -2,14 +2,15 @@ package admin
 
 import (
 	"context"
-	"curfew/broker/operate"
 	"encoding/base64"
 	"errors"
+	"maps"
 	"slices"
 
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/definitions"
+	"curfew/broker/operate"
 )
 
 var (
@@ -231,13 +232,17 @@ var ListPermissions = operate.Define(operate.Op{
 	Command: "user permissions list",
 	Page:    operate.Page{On: "/user", Title: "Permissions", Empty: "None: the user cannot log in over AMQP."},
 }, func(_ context.Context, c *operate.Call, q PermissionFilter) (list []Permission, err error) {
+	return permissions(c, q), both(c, q.User)
+})
+
+func permissions(c *operate.Call, q PermissionFilter) (list []Permission) {
 	for _, p := range c.Broker.Accounts.Permissions() {
 		if (q.User == "" || p.User == q.User) && (q.VHost == "" || p.VHost == q.VHost) {
 			list = append(list, Permission{p.VHost, p.User, p.Configure, p.Write, p.Read})
 		}
 	}
-	return list, both(c, q.User)
-})
+	return list
+}
 
 // SetPermission gives a user permissions in a virtual host.
 var SetPermission = operate.Define(operate.Op{
@@ -254,10 +259,8 @@ var SetPermission = operate.Define(operate.Op{
 
 // permission returns a user's permissions in a virtual host; nil: there are none.
 func permission(c *operate.Call, user, vhost string) *Permission {
-	for _, p := range c.Broker.Accounts.Permissions() {
-		if p.User == user && p.VHost == vhost {
-			return &Permission{p.VHost, p.User, p.Configure, p.Write, p.Read}
-		}
+	if list := permissions(c, PermissionFilter{user, vhost}); len(list) > 0 {
+		return &list[0]
 	}
 	return nil
 }
@@ -384,14 +387,15 @@ type UserLimit struct {
 	Value int64  `json:"value" need:"key" log:"value" eg:"8" doc:"the limit; -1 is none"`
 }
 
-// changeLimits makes a copy of limits, which are shared and must not be changed, and changes it.
-func changeLimits(l access.Limits, change func(access.Limits)) access.Limits {
-	changed := access.Limits{}
-	for name, n := range l {
-		changed[name] = n
+// withLimit is a copy of limits, which are shared and must not be changed, with one that is changed; nil: it is removed.
+func withLimit(l access.Limits, name string, n *int64) access.Limits {
+	if l = maps.Clone(l); l == nil {
+		l = access.Limits{}
 	}
-	change(changed)
-	return changed
+	if delete(l, name); n != nil {
+		l[name] = int(*n)
+	}
+	return l
 }
 
 // SetUserLimit sets one limit of a user.
@@ -403,7 +407,7 @@ var SetUserLimit = operate.Define(operate.Op{
 	if !ok {
 		return operate.None{}, &operate.Wrong{Field: "user", Code: "no_such_user", About: []any{q.User}}
 	}
-	return operate.None{}, c.Broker.Accounts.SetUserLimits(q.User, changeLimits(u.Limits, func(l access.Limits) { l[q.Limit] = int(q.Value) }))
+	return operate.None{}, c.Broker.Accounts.SetUserLimits(q.User, withLimit(u.Limits, q.Limit, &q.Value))
 }).Replaces(func(c *operate.Call, q UserLimit) (*UserLimit, any) { return nil, userVersion(c, q.User) })
 
 // UserLimitName names a limit of a user.
@@ -421,5 +425,5 @@ var ClearUserLimit = operate.Define(operate.Op{
 	if !ok {
 		return operate.None{}, operate.ErrNotFound
 	}
-	return operate.None{}, c.Broker.Accounts.SetUserLimits(q.User, changeLimits(u.Limits, func(l access.Limits) { delete(l, q.Limit) }))
+	return operate.None{}, c.Broker.Accounts.SetUserLimits(q.User, withLimit(u.Limits, q.Limit, nil))
 }).Replaces(func(c *operate.Call, q UserLimitName) (*UserLimitName, any) { return nil, userVersion(c, q.User) })

@@ -136,17 +136,17 @@ var ChangeVHost = operate.Define(operate.Op{
 	if err != nil || q.MaxConnections == nil && q.MaxQueues == nil {
 		return none, err
 	}
-	return none, c.VHost.SetLimits(changeLimits(c.VHost.Limits(), func(l access.Limits) {
-		for name, n := range map[string]*int64{access.MaxConnections: q.MaxConnections, access.MaxQueues: q.MaxQueues} {
-			switch {
-			case n == nil:
-			case *n < 0:
-				delete(l, name)
-			default:
-				l[name] = int(*n)
-			}
+	limits := c.VHost.Limits()
+	for name, n := range map[string]*int64{access.MaxConnections: q.MaxConnections, access.MaxQueues: q.MaxQueues} {
+		switch {
+		case n == nil:
+		case *n < 0:
+			limits = withLimit(limits, name, nil)
+		default:
+			limits = withLimit(limits, name, n)
 		}
-	}))
+	}
+	return none, c.VHost.SetLimits(limits)
 }).Replaces(func(c *operate.Call, q VHostChange) (*VHostChange, any) {
 	about, limits := c.VHost.Metadata(), c.VHost.Limits()
 	kind := typeOf(about)

@@ -3,6 +3,7 @@ package messages
 import (
 	"context"
 	"io"
+	"strconv"
 	"time"
 
 	"go.uber.org/zap"
@@ -99,12 +100,22 @@ func itemOf(c *operate.Call, l *deadletters.Letter, encoding string) deadletters
 	return i
 }
 
+// Number is a message's number in its queue.
+type Number queue.Seq
+
+// UnmarshalText implements encoding.TextUnmarshaler. A text that is no number becomes 0, which no message has.
+func (n *Number) UnmarshalText(text []byte) error {
+	seq, _ := strconv.ParseUint(string(text), 10, 64)
+	*n = Number(seq)
+	return nil
+}
+
 // Letter names a message in a queue.
 type Letter struct {
-	VHost string    `json:"vhost"`
-	Queue string    `json:"queue"`
-	Seq   queue.Seq `json:"seq"`
-	Bytes *int      // of the body (<0 all), as it was sent and not as text; nil: what the API shows
+	VHost string `json:"vhost"`
+	Queue string `json:"queue"`
+	Seq   Number `json:"seq"`
+	Bytes *int   // of the body (<0 all), as it was sent and not as text; nil: what the API shows
 }
 
 // GetDeadLetter returns one message, ready or unacked. Error: operate.ErrMessageGone among others.
@@ -117,7 +128,7 @@ var GetDeadLetter = operate.Define(operate.Op{
 		return whole, err
 	}
 	at := func(bytes int) (l deadletters.Letter, err error) {
-		l, ok := deadletters.At(q, r.Seq, bytes)
+		l, ok := deadletters.At(q, queue.Seq(r.Seq), bytes)
 		if !ok {
 			err = operate.ErrMessageGone
 		}
@@ -201,7 +212,7 @@ var DraftDeadLetter = operate.Define(operate.Op{Name: "draft_dead_letter", Rule:
 	if err != nil {
 		return d, err
 	}
-	d, ok, err := deadletters.DraftOf(c.Broker, q, r.Seq)
+	d, ok, err := deadletters.DraftOf(c.Broker, q, queue.Seq(r.Seq))
 	if err == nil && !ok {
 		err = operate.ErrMessageGone
 	}

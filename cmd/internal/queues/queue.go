@@ -176,16 +176,11 @@ func (q *queues) forecasts(ctx context.Context) map[incident.QueueName]*deadline
 
 // queuedMessage is a message as the API returns it to a peek.
 type queuedMessage struct {
-	Seq        uint64         `json:"seq"`
-	State      string         `json:"state"`
-	Exchange   string         `json:"exchange"`
-	RoutingKey string         `json:"routing_key"`
-	Deadline   *int64         `json:"deadline"`
-	Bytes      int            `json:"payload_bytes"`
-	Payload    string         `json:"payload"`
-	Encoding   string         `json:"payload_encoding"`
-	Truncated  bool           `json:"payload_truncated,omitempty"` // set here
-	Properties map[string]any `json:"properties"`
+	Seq      uint64 `json:"seq"`
+	State    string `json:"state"`
+	Deadline *int64 `json:"deadline"`
+	message
+	Truncated bool `json:"payload_truncated,omitempty"` // set here
 }
 
 func (q *queues) peek() *cobra.Command {

@@ -56,7 +56,7 @@ func (d Pages) edit(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if p.Seq, err = strconv.ParseUint(q.Get("seq"), 10, 64); err != nil {
 		return nil, operate.ErrMessageGone
 	}
-	p.Draft, err = messages.DraftDeadLetter.Do(r.Context(), d.Operations, v.Actor, messages.Letter{VHost: p.VHost, Queue: p.Queue, Seq: operate.Seq(p.Seq)})
+	p.Draft, err = messages.DraftDeadLetter.Do(r.Context(), d.Operations, v.Actor, messages.Letter{VHost: p.VHost, Queue: p.Queue, Seq: messages.Number(p.Seq)})
 	p.Allowed = d.Operations.May(v.Actor, messages.ResendDeadLetter.Name, ui.Named(q))
 	if p.Refused = operate.Refused(err); p.Refused {
 		err = nil

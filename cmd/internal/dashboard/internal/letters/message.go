@@ -96,7 +96,7 @@ func showBody(encoding string, body []byte, whole int, raw bool) (s bodyText) {
 
 // letter is a message with that many bytes of its body (<0 all).
 func (d Pages) letter(ctx context.Context, v ui.Visitor, q url.Values, seq uint64, bytes int) (deadletters.Whole, error) {
-	return messages.GetDeadLetter.Do(ctx, d.Operations, v.Actor, messages.Letter{VHost: q.Get("vhost"), Queue: q.Get("name"), Seq: operate.Seq(seq), Bytes: &bytes})
+	return messages.GetDeadLetter.Do(ctx, d.Operations, v.Actor, messages.Letter{VHost: q.Get("vhost"), Queue: q.Get("name"), Seq: messages.Number(seq), Bytes: &bytes})
 }
 
 // body answers with the whole body, as it was sent or unpacked.

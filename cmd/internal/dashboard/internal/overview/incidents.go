@@ -46,7 +46,7 @@ func (d *Pages) does(op *operate.Op, said string, fields ...string) ui.Handler {
 	return func(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		values := map[string]any{}
 		for _, name := range fields {
-			values[name] = r.PostFormValue(name)
+			values[name] = r.PostFormValue(op.Field(name).Form)
 		}
 		request, err := op.Decode(values)
 		if err == nil {
@@ -120,9 +120,9 @@ func until(at *time.Time) string {
 // actions are the buttons of an incident.
 func (p *page) actions(s *ui.Info, i *incident.Incident) g.Node {
 	if i.Ack != nil {
-		return s.Change("/incidents/unack", "", ui.Hidden("incident", i.ID), ui.Button("End acknowledgement"))
+		return s.Change("/incidents/unack", "", ui.Hidden("id", i.ID), ui.Button("End acknowledgement"))
 	}
-	return s.Change("/incidents/ack", "", ui.Hidden("incident", i.ID), ui.Button("Acknowledge"))
+	return s.Change("/incidents/ack", "", ui.Hidden("id", i.ID), ui.Button("Acknowledge"))
 }
 
 // over lists the last incidents that are over.

@@ -17,7 +17,7 @@ func Holders(ctx context.Context, o *operate.Operations, by operate.Actor, at op
 	if len(list) == 0 {
 		return nil, err
 	}
-	return (&view{page: &page{Pages: Pages{Operations: o}}, actor: by, keys: []string{"vhost", "at", "waiting"}}).table(&card{op: admin.ListHolders.Op, rows: operate.Rows(list)}), nil
+	return tableOf(o, by, admin.ListHolders.Op, operate.Rows(list), "vhost", "at", "waiting"), nil
 }
 
 // clientsNamed is how many clients of a queue a list names.

@@ -181,6 +181,11 @@ func (c *view) table(one *card) g.Node {
 	}))
 }
 
+// tableOf is the table of a list on a page of something else, without some columns.
+func tableOf(o *operate.Operations, by operate.Actor, list *operate.Op, rows []any, without ...string) g.Node {
+	return (&view{page: &page{Pages: Pages{Operations: o}}, actor: by, keys: without}).table(&card{op: list, rows: rows})
+}
+
 // numbers are the kinds that have columns of numbers.
 var numbers = []operate.Kind{operate.Number, operate.Bad, operate.PerTime, operate.Bytes}
 

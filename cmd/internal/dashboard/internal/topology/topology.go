@@ -75,7 +75,7 @@ func Bindings(ctx context.Context, o *operate.Operations, by operate.Actor, at o
 	}
 	shown := rows[:min(len(rows), maxBindings)]
 	return g.Group{
-		(&view{page: &page{Pages: Pages{Operations: o}}, actor: by}).table(&card{op: admin.ListBindings.Op, rows: shown}),
+		tableOf(o, by, admin.ListBindings.Op, shown),
 		g.If(len(rows) > len(shown), h.P(h.Class("note"), g.Text("The first "+ui.Number(len(shown))+" of "+ui.Number(len(rows))+"."))),
 	}, err
 }

@@ -3,6 +3,7 @@ package ui
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,18 +17,9 @@ type Pair struct{ Name, Value string }
 
 // Properties lists the properties that are set, except the headers.
 func Properties(p *amqp.Properties) (list []Pair) {
-	for _, one := range []struct {
-		flag        amqp.PropertySet
-		name, value string
-	}{
-		{amqp.HasMessageID, "message-id", p.MessageID}, {amqp.HasCorrelationID, "correlation-id", p.CorrelationID},
-		{amqp.HasContentType, "content-type", p.ContentType}, {amqp.HasContentEncoding, "content-encoding", p.ContentEncoding},
-		{amqp.HasType, "type", p.Type}, {amqp.HasAppID, "app-id", p.AppID}, {amqp.HasUserID, "user-id", p.UserID}, {amqp.HasReplyTo, "reply-to", p.ReplyTo},
-		{amqp.HasExpiration, "expiration", p.Expiration}, {amqp.HasTimestamp, "timestamp", fieldText(p.Timestamp)},
-		{amqp.HasPriority, "priority", strconv.Itoa(int(p.Priority))},
-	} {
-		if p.Has&one.flag != 0 {
-			list = append(list, Pair{one.name, one.value})
+	for _, one := range amqp.NamedProperties {
+		if p.Has&one.Flag != 0 && one.Flag&(amqp.HasDeliveryMode|amqp.HasClusterID) == 0 { // pages say otherwise whether it is persistent
+			list = append(list, Pair{strings.ReplaceAll(one.Name, "_", "-"), fieldText(reflect.ValueOf(one.Of(p)).Elem().Interface())})
 		}
 	}
 	return list

@@ -44,60 +44,45 @@ func (f *Form) Wrong(name, text string) {
 // OK reports whether nothing is wrong so far.
 func (f *Form) OK() bool { return len(f.problems) == 0 }
 
-// fail notes why an operation refused the form: next to the field that the error names in quotes, or above all fields.
-func (f *Form) fail(err error) {
-	text := explain(err)
+// Again answers with the page at path, which shows the form in content as it was typed, with what is wrong. err is the error of an operation, which is shown
+// next to the field that it names in quotes, or above all fields; nil: there are mistakes in the form.
+func (f *Form) Again(s Site, w http.ResponseWriter, r *http.Request, v Visitor, path string, err error, content View) {
+	status, text := explain(err)
 	for name := range f.Values {
 		if strings.HasPrefix(name, "x-") && strings.Contains(text, "'"+name+"'") {
 			f.Wrong(name, text)
-			return
+			err = nil
 		}
 	}
-	f.Wrong("", text)
-}
-
-// Again answers with the page at path, which shows the form in content as it was typed, with what is wrong. err is the error of an operation;
-// nil: there are mistakes in the form.
-func (f *Form) Again(s Site, w http.ResponseWriter, r *http.Request, v Visitor, path string, err error, content View) {
 	if err != nil {
-		f.fail(err)
+		f.Wrong("", text)
 	}
-	s.Show(w, r, statusOf(err), v, path, content)
+	s.Show(w, r, status, v, path, content)
 }
 
-// explain is the text for an operation's error.
-func explain(err error) string {
+// explain is the status and the text for an operation's error; nil is a form with mistakes.
+func explain(err error) (status int, text string) {
 	role, isRole := errors.AsType[*operate.MissingRole](err)
 	stale, isStale := errors.AsType[*operate.Stale](err)
 	switch {
+	case err == nil:
+		return http.StatusBadRequest, ""
 	case isRole:
-		return Sentence(role.Error()) + "."
+		return http.StatusForbidden, Sentence(role.Error()) + "."
 	case errors.Is(err, operate.ErrNoEntry):
-		return "This user has no permissions in the virtual host."
+		return http.StatusForbidden, "This user has no permissions in the virtual host."
 	case isStale && !stale.Exists:
-		return Sentence(err.Error()) + ". Nothing was changed. Open this page again to see what it is now."
+		return http.StatusConflict, Sentence(err.Error()) + ". Nothing was changed. Open this page again to see what it is now."
 	case isStale:
-		return Sentence(err.Error()) + "."
+		return http.StatusBadRequest, Sentence(err.Error()) + "."
 	case errors.Is(err, operate.ErrNotFound), errors.Is(err, operate.ErrNoVHost):
-		return "It no longer exists, or it has changed. Reload the page."
+		return http.StatusNotFound, "It no longer exists, or it has changed. Reload the page."
 	case operate.Refused(err):
-		return "This user lacks the permission: " + err.Error()
+		return http.StatusForbidden, "This user lacks the permission: " + err.Error()
+	case operate.Gone(err):
+		return http.StatusNotFound, err.Error()
 	}
-	return err.Error()
-}
-
-// statusOf is the HTTP status for an operation's error; for nil, which means a form with mistakes, it is 400.
-func statusOf(err error) int {
-	stale, isStale := errors.AsType[*operate.Stale](err)
-	switch {
-	case isStale && !stale.Exists:
-		return http.StatusConflict
-	case err != nil && operate.Refused(err):
-		return http.StatusForbidden
-	case err != nil && operate.Gone(err):
-		return http.StatusNotFound
-	}
-	return http.StatusBadRequest
+	return http.StatusBadRequest, err.Error()
 }
 
 // Need is the value of a field that must not be empty.
