@@ -159,6 +159,7 @@ func TestOneDeadLetterOverHTTP(t *testing.T) {
 	one := x.ask("GET", dlq+"/messages/2", nil).is(200, "").body
 	assert.Contains(t, one, `"payload":"1"`)
 	assert.Contains(t, one, `"reason":"expired"`)
+	assert.Regexp(t, `"queue_id":"[0-9]+"`, one, "no JSON reader has numbers that large")
 	for _, seq := range []string{"9", "x", "-1"} {
 		x.ask("GET", dlq+"/messages/"+seq, nil).is(404, "")
 	}

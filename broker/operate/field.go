@@ -85,6 +85,7 @@ type Field struct {
 	Any                         bool
 	More                        string
 	Own, Omit                   bool // Omit: it is left out where it has nothing
+	quoted                      bool // a number that JSON has as a string
 	Optional                    bool // it is a pointer
 	Empty, To                   string
 	min, Max                    int64
@@ -133,12 +134,15 @@ func fieldsOf(of reflect.Type) (list []Field) {
 			Name: name, Form: sf.Tag.Get("form"), Label: sf.Tag.Get("label"), Doc: sf.Tag.Get("doc"), Help: sf.Tag.Get("help"), Kind: Kind(sf.Tag.Get("is")), Default: sf.Tag.Get("default"),
 			Start: sf.Tag.Get("start"), Log: sf.Tag.Get("log"), Button: sf.Tag.Get("button"), Faint: sf.Tag.Get("faint"), Eg: sf.Tag.Get("eg"), Empty: sf.Tag.Get("empty"), To: sf.Tag.Get("to"), More: sf.Tag.Get("more"),
 			OneOf: append([]string(nil), strings.Fields(sf.Tag.Get("oneof"))...), Texts: strings.Split(sf.Tag.Get("texts"), "|"),
-			Heading: sf.Tag.Get("table"), Flag: sf.Tag.Get("flag"), Until: sf.Tag.Get("until"), hidden: strings.Fields(hide), Omit: option == "omitempty" || option == "omitzero", index: sf.Index, of: sf.Type, min: math.MinInt64, Max: math.MaxInt64,
+			Heading: sf.Tag.Get("table"), Flag: sf.Tag.Get("flag"), Until: sf.Tag.Get("until"), hidden: strings.Fields(hide), Omit: option == "omitempty" || option == "omitzero", quoted: option == "string", index: sf.Index, of: sf.Type, min: math.MinInt64, Max: math.MaxInt64,
 		}
 		need := sf.Tag.Get("need")
 		f.Key, f.Filled = need == "key" || need == "value", need == "page" || need == "value"
 		_, f.Own = sf.Tag.Lookup("own")
 		_, f.Any = sf.Tag.Lookup("any")
+		if _, omit := sf.Tag.Lookup("omit"); omit {
+			f.Omit = true
+		}
 		f.Optional = sf.Type.Kind() == reflect.Pointer
 		f.Form = cmp.Or(f.Form, name)
 		f.Label, f.Kind = cmp.Or(f.Label, labelOf(name)), cmp.Or(f.Kind, kindOf(sf.Type))
@@ -251,6 +255,8 @@ func (op *Op) Object(face string, row any) map[string]any {
 	for _, f := range op.Shown(face, []any{row}) {
 		value := f.Of(row)
 		switch v := reflect.ValueOf(value); {
+		case f.quoted:
+			value = fmt.Sprint(value)
 		case v.Kind() == reflect.Slice && v.IsNil():
 			value = []any{}
 		case v.Kind() == reflect.Map && v.IsNil():

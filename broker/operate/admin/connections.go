@@ -241,7 +241,7 @@ type Holder struct {
 	Oldest       *int64         `json:"oldest_unacknowledged_at" hide:"page" table:"OLDEST" is:"instant"` // when the oldest was delivered, Unix ms; null: none is held
 	Held         time.Duration  `json:"-" label:"Held for" is:"elapsed"`
 	PastDeadline int            `json:"messages_past_deadline" label:"Past deadline" table:"PAST!" is:"bad"` // of these
-	Over         time.Duration  `json:"-,omitempty" label:"Past for" is:"elapsed"`
+	Over         time.Duration  `json:"-" label:"Past for" is:"elapsed" omit:""`
 	Waiting      int            `json:"-" label:"Waiting"` // ready messages of the queue
 	Acked        operate.Rate   `json:"-" label:"Channel acks /s" is:"rate"`
 	Activity     string         `json:"activity_status" hide:"page" table:"STATUS?"`

@@ -189,6 +189,37 @@ func TestQueueSaysHowLongMessagesLive(t *testing.T) {
 	}
 }
 
+// TestClientsAreShownWithWhatTheyHold: in the lists of connections and consumers, and on the page of a connection.
+func TestClientsAreShownWithWhatTheyHold(t *testing.T) {
+	s := newSite(t)
+	q := s.queue("/", "orders", nil)
+	for range 2 {
+		s.publish(q, amqp.Properties{Expiration: "60000", Has: amqp.HasExpiration}, "")
+	}
+	s.dial("stuck", "/", "orders")
+	for _, x := range s.standing(q) {
+		s.b.Reschedule(q.Messages.Ref(&x), 1)
+	}
+	one, two := ui.At("/connection", "name", s.server.List()[0].Name), `<span class="bad"><b>2</b></span>`
+	s.logIn("eye")
+	for path, texts := range map[string][]string{
+		"/connections":               {">stuck</a>", two, `title="nothing holds it up">running<`},
+		"/connections?q=RUNNING":     {">stuck</a>"},
+		"/connections?q=nobody":      {"Nothing matches."},
+		"/consumers":                 {">stuck</a>", two, ">Past for<", `href="/queue?name=orders&amp;vhost=%2F"`},
+		"/queue?vhost=/&name=orders": {">stuck</a>", two},
+		one:                          {"<h1>stuck</h1>", two, ">Channels</h2>", ">Consumers</h2>", "<dt>Heartbeat</dt>", "<dt>Unacked</dt><dd>2</dd>"},
+	} {
+		page := s.get(path).body
+		for _, text := range texts {
+			require.Contains(t, page, text, path)
+		}
+		require.NotContains(t, page, "/connection/close", "only its user or an administrator may")
+	}
+	require.Contains(t, s.logIn("root").get(one).body, "/connection/close?name=")
+	require.Equal(t, http.StatusNotFound, s.get("/connection?name=none").status)
+}
+
 // TestDeadLettersThatGoWithAVirtualHost are said, though no queue counts them.
 func TestDeadLettersThatGoWithAVirtualHost(t *testing.T) {
 	s := newSite(t).logIn("root")

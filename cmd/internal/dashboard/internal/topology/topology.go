@@ -15,7 +15,7 @@ import (
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
 
-// Pages are those of operations, of connections and consumers, of messages, and the one that deletes queues.
+// Pages are those of operations, the one that gets a message, and the one that deletes queues.
 type Pages struct {
 	Operations *operate.Operations
 	Site       ui.Site
