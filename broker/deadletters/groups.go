@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"curfew/broker"
+	"curfew/broker/deadline"
 	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
@@ -39,6 +40,15 @@ func (g *Group) Filter() Filter {
 		f = f.And(Equals("via", g.Toward))
 	}
 	return f
+}
+
+// Onward is the command that sends on what is parked in a virtual host and matches f ("": all of it).
+func (f Filter) Onward(vhost string) string {
+	flags := []string{"--vhost", vhost, "--to", ToOnward}
+	if f != "" {
+		flags = append(flags, "--filter", string(f))
+	}
+	return deadline.Command("curfew dlq replay", []string{policy.UndeliverableQueue}, flags...)
 }
 
 // Cause is why messages are parked, as far as can be seen now: exchanges and bindings may have changed since they were.

@@ -31,7 +31,7 @@ const (
 
 // Options are what a replay does with each message. The tags are those of fields of operations. An option that is empty or 0 has its default.
 type Options struct {
-	To       string `json:"to" hide:"table" oneof:"origin queue onward exchange" texts:"the exchange and key each was published with|the queue in which each first died|the exchange by which it came here|this exchange and key:" doc:"origin (default): what it was published with; queue: the one in which it first died; onward: the exchange by which it came here; or exchange"`
+	To       string `json:"to" hide:"table" oneof:"origin queue onward exchange" texts:"the exchange and key each was published with|the queue in which each first died|the exchange by which it came here|this exchange and key:" doc:"origin (default, but of curfew.undeliverable onward): what it was published with; queue: the one in which it first died; onward: the exchange by which it came here; or exchange"`
 	Exchange string `json:"exchange,omitempty" hide:"table" faint:"the default exchange" doc:"to this exchange (empty: the default one)"`
 	Key      string `json:"routing_key,omitempty" hide:"table" flag:"key" faint:"its own" doc:"with this routing key (default: the first one it was published with)"`
 	TTL      string `json:"ttl" hide:"table" label:"Time to live" is:"words" oneof:"fresh remaining none" texts:"as when published, counted from now|the rest of it|only the queue's" doc:"fresh (default): the time it was published with; remaining: its old deadline; none (default with --to onward); or a time such as 10m"`

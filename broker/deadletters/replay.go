@@ -17,6 +17,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
 
@@ -103,6 +104,9 @@ type Job struct {
 
 // NewJob makes a replay, which is not begun. Errors: about the request (ErrRequest), its user (ErrOwner) or the queue (404).
 func NewJob(b *broker.Broker, o Request) (*Job, error) {
+	if o.To == "" && o.Queue == policy.UndeliverableQueue { // at their origin they would mostly die again
+		o.To = ToOnward
+	}
 	if err := o.complete(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/deadletters"
 	"curfew/broker/operate"
+	"curfew/broker/policy"
 )
 
 func TestReplayToOrigin(t *testing.T) {
@@ -55,6 +56,24 @@ func TestReplayOfWhatTheDryRunShowed(t *testing.T) {
 	_, err := r.Start(t.Context(), deadletters.Request{VHost: "/", Queue: "dlq", Position: tried.Position})
 	assert.ErrorIs(t, err, deadletters.ErrRequest)
 	assert.ErrorContains(t, err, "read it again")
+}
+
+// TestParkedGoOnward: to the exchange by which they could not be routed, unless another place is named. At their origin they would mostly die again.
+func TestParkedGoOnward(t *testing.T) {
+	d := newDesk(t)
+	typo := d.declare("typo", amqp.Table{"x-dead-letter-exchange": "later"})
+	d.publish("", "typo", "m", amqp.Properties{})
+	d.expire(typo)
+	require.NoError(t, d.vh.Exchanges.Declare("later", broker.ExchangeDeclare{Kind: "fanout", Durable: true}))
+	require.NoError(t, d.vh.Bind(nil, broker.Binding{Source: "later", Destination: "dlq"}))
+	r, parked := d.runs(""), deadletters.Request{VHost: "/", Queue: policy.UndeliverableQueue, DryRun: true}
+	for to, target := range map[string]string{"": "dlq", deadletters.ToOrigin: "typo"} {
+		parked.To = to
+		tried, err := r.Start(t.Context(), parked)
+		require.NoError(t, err)
+		require.Equal(t, target, tried.Targets[0].Queue)
+	}
+	require.Equal(t, deadletters.ToOrigin, d.replay(r, deadletters.Request{DryRun: true}).To)
 }
 
 func TestReplayStopsRoundTrips(t *testing.T) {

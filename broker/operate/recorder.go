@@ -93,6 +93,9 @@ func (r *Recorder) write(a Actor, op Operation, at QueueName, result string, err
 func words(values map[string]any, err error) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if values[name] == "" { // it says nothing
+			continue
+		}
 		parts = append(parts, fmt.Sprintf("%s %v", name, values[name]))
 	}
 	if err != nil {

@@ -34,6 +34,7 @@ type identity struct {
 type ConnectionInfo struct {
 	Protocol         string // "AMQP 0-9-1" or "AMQP 1.0"
 	Name             string // "peer -> host", as RabbitMQ names connections
+	Client           string // whose it is, for people, as queues keep whose consumer was the last to leave
 	User, VHost      string
 	Mechanism        string
 	ClientProperties amqp.Table // must not be changed
@@ -234,7 +235,7 @@ func addrText(a net.Addr) string {
 
 func (c *connection) info(i *identity) ConnectionInfo {
 	info := ConnectionInfo{
-		Protocol: i.protocol, Name: i.name, User: i.user, VHost: i.vhost, Mechanism: i.mechanism, ClientProperties: i.clientProperties(), Since: i.since,
+		Protocol: i.protocol, Name: i.name, Client: c.client(), User: i.user, VHost: i.vhost, Mechanism: i.mechanism, ClientProperties: i.clientProperties(), Since: i.since,
 		FrameMax: i.frameMax, ChannelMax: i.channelMax, Heartbeat: i.heartbeat, TLS: i.tls, Blocked: c.blocked.Load(), Flow: c.inFlow(),
 		Reads: c.reads.Load(), Received: c.received.Load(), Pending: c.out.Pending(),
 		Identity: i, Writes: c.out.Writes.Load(), Sent: c.out.Octets.Load(),

@@ -52,7 +52,7 @@ func (h *History) Handler() http.Handler {
 			refuse(w, http.StatusNotFound, "not_found", fmt.Sprintf("%d queues have a history, and this is not one of them", maxQueues))
 			return
 		case !got.Known:
-			refuse(w, http.StatusNotFound, "not_found", "nothing has happened in a queue of that name since Curfew started")
+			refuse(w, http.StatusNotFound, "not_found", fmt.Sprintf("nothing has happened in a queue of that name in virtual host %q since Curfew started", want.VHost))
 			return
 		}
 		_ = json.NewEncoder(w).Encode(h.answer(&got)) // it fails only if the client is gone

@@ -21,7 +21,7 @@ const (
 	ScheduleLost  Kind = "redis_lost"     // Redis does not answer, or is behind
 	ScheduleBack  Kind = "redis_back"     // it does again
 	PolicyChanged Kind = "policy"         // a policy was set or removed, or definitions were imported
-	Changed       Kind = "change"         // a user changed something else: a virtual host, a user, a permission, or deleted a queue or an exchange
+	Changed       Kind = "change"         // a user changed something else: a virtual host, a user, a permission, deleted a queue or an exchange, closed a connection, or replays dead letters
 	ConsumersGone Kind = "consumers_gone" // at least half of a queue's consumers left
 	ConsumersBack Kind = "consumers_back" // a queue has consumers again, or its first
 	Deployed      Kind = "deploy"         // an application connected with a version that is new

@@ -40,6 +40,17 @@ type Incident struct {
 	History   []Entry    `json:"history"`          // what happened to it, at most 50 entries
 }
 
+// AcknowledgedBy stands in a line between an incident and who has taken it over.
+const AcknowledgedBy = "; acknowledged by "
+
+// Line is the incident in one line: what is wrong, and who has taken it over.
+func (i *Incident) Line() string {
+	if i.Ack == nil {
+		return i.Summary
+	}
+	return i.Summary + AcknowledgedBy + i.Ack.By
+}
+
 // Concern is what the worst that is wrong with a queue is.
 type Concern struct {
 	Level Level // empty: nothing is wrong

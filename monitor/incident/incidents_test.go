@@ -232,6 +232,10 @@ func TestStartItAgain(t *testing.T) {
 	require.Len(t, list, 1)
 	require.Equal(t, "3,000 messages at risk: nobody consumes, the first expires now; "+worker+" left 40 s ago", list[0].Text)
 	require.Equal(t, "Start "+worker+" again, or add other consumers.", list[0].Do)
+	s.Consumers[orders] = Consumers{Last: worker, Left: now.Add(-40 * time.Second), ClosedBy: "guest"}
+	closed := Evaluate(s)[ConditionOf("deadline_missed")][0]
+	require.Contains(t, closed.Text, "; "+worker+" was closed by guest 40 s ago")
+	require.Equal(t, "Start "+worker+" again once it is mended, or add other consumers.", closed.Do)
 }
 
 // TestAnIncidentIsToldTwice: within ten seconds of its beginning, and when it is over, with how long it took and the whole number.

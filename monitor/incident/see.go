@@ -219,8 +219,12 @@ func seeUnconsumed(s *State) (list []Finding) {
 			f.Text += "; " + h.finding(s).Text
 		}
 		if of := s.Consumers[q]; of.Last != "" {
-			f.Text += fmt.Sprintf("; %s left %s ago", printable.Text(of.Last, ""), printable.Span(s.Now.Sub(of.Left).Truncate(time.Second)))
-			f.Do, f.Left = "Start "+printable.Text(of.Last, "")+" again, or add other consumers.", Application(of.Last)
+			left, again := "left", "again"
+			if of.ClosedBy != "" { // mostly since it was stuck
+				left, again = "was closed by "+printable.Text(of.ClosedBy, ""), "again once it is mended"
+			}
+			f.Text += fmt.Sprintf("; %s %s %s ago", printable.Text(of.Last, ""), left, printable.Span(s.Now.Sub(of.Left).Truncate(time.Second)))
+			f.Do, f.Left = "Start "+printable.Text(of.Last, "")+" "+again+", or add other consumers.", Application(of.Last)
 			for _, e := range s.ClientErrors {
 				if e.Left == f.Left {
 					f.Text, f.Do = f.Text+", and fails: "+e.Text, cmp.Or(e.Do, f.Do)

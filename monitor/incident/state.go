@@ -81,6 +81,7 @@ type Consumers struct {
 	Count      int
 	Came, Left time.Time
 	Last       string // the client that was the last to leave, if there is none now
+	ClosedBy   string // the user who closed its connection; "": it left by itself
 }
 
 // Missed is a queue whose objective will not be met.

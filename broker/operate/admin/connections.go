@@ -131,6 +131,7 @@ has it. What it holds goes back to its queues, and what is past its deadline exp
 		return none, err
 	}
 	c.Log(zap.String("connection", found.Name))
+	c.Log(zap.String("client", found.Client))
 	if found.User != c.Actor.Name && !c.Actor.Has(operate.Administrator) {
 		return none, operate.ErrNotYours
 	}

@@ -131,6 +131,21 @@ func fold(text string, width int) string {
 	return strings.NewReplacer(hyphen, "-", space, " ").Replace(text)
 }
 
+// Lines breaks a text into lines. A command in it stands on lines of its own, without its backquotes, so that it can be copied.
+func Lines(text string, width int) (lines []string) {
+	for i, part := range strings.Split(text, "`") {
+		if i%2 == 1 {
+			part = strings.ReplaceAll(fold("`"+part+"`", width), "`", "")
+		} else if part = strings.Trim(part, " ."); part != "" { // what is left of a sentence
+			part = fold(part+map[bool]string{true: ".", false: ""}[!strings.HasSuffix(part, ":")], width)
+		} else {
+			continue
+		}
+		lines = append(lines, strings.Split(part, "\n")...)
+	}
+	return lines
+}
+
 func lastOptional(columns []column) int {
 	for i := len(columns) - 1; i >= 0; i-- {
 		if columns[i].optional {

@@ -46,6 +46,9 @@ func (a *API) PrintResult(cmd *cobra.Command, op *operate.Op, result any) error 
 	}
 	switch {
 	case len(rows) > 0 || a.JSON():
+	case !everywhere && ofAllVHosts(op) && cmd.Flags().NArg() > 0:
+		names, _ := op.Arguments()
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s %q in virtual host %q has none\n", names[0], cmd.Flags().Arg(0), a.VHost)
 	case !everywhere && ofAllVHosts(op):
 		fmt.Fprintf(cmd.ErrOrStderr(), "none in virtual host %q; -A lists those of all\n", a.VHost)
 	case op.Page.Empty != "" && op.IsList:

@@ -95,6 +95,9 @@ func (a *auditCommands) search() *cobra.Command {
 		Short: "Show the last records, the newest first",
 		Args:  cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, err := cli.Everywhere(cmd); err != nil {
+				return err
+			}
 			a.query.Limit = count
 			if err := a.complete(); err != nil {
 				return err
@@ -112,6 +115,7 @@ func (a *auditCommands) search() *cobra.Command {
 		},
 	}
 	c.Flags().IntVarP(&count, "count", "n", 20, "the most records")
+	cli.AllVHosts(c)
 	return cli.Watched(c)
 }
 

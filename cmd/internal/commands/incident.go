@@ -124,7 +124,7 @@ func incidentRulesCommand(a *cli.API) *cobra.Command {
 				for _, c := range list.Conditions {
 					rows = append(rows, []string{c.Name, string(c.Level), c.What, c.Whom, c.Begins})
 				}
-				return a.Print(cmd.OutOrStdout(), list.Conditions, []string{"CONDITION!", "LEVEL!", "WHAT=", "AFFECTS?", "AFTER?"}, rows)
+				return a.Print(cmd.OutOrStdout(), list.Conditions, []string{"CONDITION!", "LEVEL!", "WHAT=", "AFFECTS?", "BEGINS AFTER?"}, rows)
 			}
 			for _, r := range list.Rules {
 				rows = append(rows, []string{r.Name, cmp.Or(strings.Join(r.Events, " "), "*"), r.VHost, r.Queue, strings.Join(r.To, " "), cli.OrDash(r.Severity),
@@ -155,10 +155,7 @@ func incidentListCommand(a *cli.API) *cobra.Command {
 			var rows [][]string
 			_, full := cmd.OutOrStdout().(*cli.Screen)
 			for _, i := range list {
-				what, worst := i.Summary, incident.Affected{}
-				if i.Ack != nil {
-					what += "; acknowledged by " + i.Ack.By
-				}
+				what, worst := i.Line(), incident.Affected{}
 				if len(i.Worst) > 0 {
 					worst = i.Worst[0]
 				}
@@ -241,8 +238,10 @@ func levelOf(i *incident.Incident) string {
 	level := string(i.Level)
 	if i.Ended != nil {
 		level = "over"
+	} else if i.Ack != nil {
+		level += ", acknowledged by " + i.Ack.By
 	} else if i.Quiet {
-		level += ", quiet"
+		level += ", in maintenance"
 	}
 	return level
 }

@@ -58,16 +58,16 @@ func TestIncidentCommands(t *testing.T) {
 	id := all.Incidents[0].ID
 	assert.Contains(t, r.ok("incident", "show", id), " curfew queue show orders --vhost /\n")
 	r.ok("incident", "ack", id, "--for", "1h", "--comment", "on it")
-	assert.Regexp(t, id+` +critical, quiet .* acknowledged by guest`, r.ok("incident", "ls"))
+	assert.Regexp(t, id+` +critical, acknowledged by guest `, r.ok("incident", "ls"))
 	r.ok("incident", "unack", id)
-	assert.NotContains(t, r.ok("incident", "ls"), "quiet")
+	assert.NotContains(t, r.ok("incident", "ls"), "acknowledged")
 	assert.Contains(t, r.fails("incident", "ack", "none"), "no such incident")
 	assert.Contains(t, r.exits(exitUsage, "incident", "ack"), "curfew incident ack takes <incident>...")
 
 	window := strings.TrimSpace(r.ok("incident", "maintenance", "--queue", "ord*", "--for", "1h", "--comment", "migration"))
 	list := r.ok("incident", "ls")
 	assert.Regexp(t, window+` +maintenance .* queue ord\*, by guest, migration`, list)
-	require.Eventually(t, listed("critical, quiet"), time.Minute, 20*time.Millisecond)
+	require.Eventually(t, listed("critical, in maintenance"), time.Minute, 20*time.Millisecond)
 	r.ok("incident", "end-maintenance", window)
 	assert.NotContains(t, r.ok("incident", "ls"), window)
 	assert.Contains(t, r.fails("incident", "end-maintenance", window), "no such incident or maintenance window: \""+window+"\"; curfew incident ls")
@@ -107,13 +107,16 @@ func TestTheAdviceWorks(t *testing.T) {
 		for _, c := range script.Commands {
 			r.ok(arguments(c.Words)...)
 		}
+		before := strings.Count(r.ok("queue", "peek", queue+".dead", "-n", "100"), "\n") - 1 // what was parked before
 		require.NoError(t, ch.Publish("", queue, false, false, amqp091.Publishing{Expiration: "1"}))
-		r.waits(queue+".dead", 1)
+		r.waits(queue+".dead", before+1)
 	}
 	_, err := ch.QueueDeclare("typo", true, false, false, false, amqp091.Table{"x-dead-letter-exchange": "gone"})
 	require.NoError(t, err)
 	require.NoError(t, ch.Publish("", "typo", false, false, amqp091.Publishing{Expiration: "1"}))
 	commands("typo", "curfew declare exchange gone")
+	r.waits("typo.dead", 2)
+	require.Empty(t, strings.TrimSpace(r.ok("dlq", "export", "curfew.undeliverable")), "what was parked was sent on")
 
 	r.ok("policy", "set", "short", "^it's", `{"max-length": 9}`, "--priority", "3")
 	for _, queue := range []string{"plain", "it's (a) b"} {

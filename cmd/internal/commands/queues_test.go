@@ -47,6 +47,37 @@ func TestQueueShow(t *testing.T) {
 	assert.Regexp(t, `(?m)^dead letters +to exchange late with their own routing key \(policy short\)$`, r.ok("queue", "show", "own"), "an exchange goes before it")
 }
 
+// TestWhereAQueueIs: an answer about one that is not there, or has nothing, names its virtual host, and others in which there is one.
+func TestWhereAQueueIs(t *testing.T) {
+	r := startRunning(t)
+	r.ok("vhost", "add", "shop")
+	r.ok("queue", "declare", "orders", "--vhost", "shop")
+	for _, command := range []string{"show", "peek"} {
+		assert.Contains(t, r.exits(exitNotFound, "queue", command, "orders"), "there is one with --vhost shop\n")
+	}
+	assert.NotContains(t, r.exits(exitNotFound, "queue", "show", "none"), "there is one")
+	assert.Contains(t, r.fails("history", "orders"), `in virtual host "/"`)
+	in := []string{"orders", "--vhost", "shop"}
+	assert.Contains(t, r.exits(0, append([]string{"consumers"}, in...)...), `queue "orders" in virtual host "shop" has none`)
+	assert.Contains(t, r.exits(0, append([]string{"dlq", "groups"}, in...)...), `no dead letter in "orders" in virtual host "shop" matches`)
+	assert.Contains(t, r.exits(0, append([]string{"dlq", "replay", "--dry-run"}, in...)...), "there is nothing to replay")
+	r.ok("audit", "search", "-A")
+}
+
+// TestQueueShowTellsItsIncident, with what to do and what was lost.
+func TestQueueShowTellsItsIncident(t *testing.T) {
+	r := startRunning(t)
+	r.ok("declare", "queue", "orders")
+	assert.NotContains(t, r.ok("queue", "show", "orders"), "incident")
+	r.ok("publish", "orders", "x", "--ttl", "1ms")
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		shown := r.ok("queue", "show", "orders")
+		assert.Regexp(c, `(?m)^incident +critical: Messages expire unconsumed: orders \(vhost /\): 1 message lost`, shown)
+		assert.Regexp(c, `(?m)^what to do +.*curfew policy set`, shown)
+		assert.Regexp(c, `(?m)^last hour +1 lost, 0 dead-lettered$`, shown)
+	}, time.Minute, 50*time.Millisecond)
+}
+
 // TestQueueListHasForecasts, in the table and for programs.
 func TestQueueListHasForecasts(t *testing.T) {
 	r := startRunning(t)

@@ -14,6 +14,7 @@ import (
 
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/node"
+	"curfew/monitor/incident"
 )
 
 func statusCommand() *cobra.Command {
@@ -33,7 +34,7 @@ func statusCommand() *cobra.Command {
 		}
 		again, err := cmd.Flags().GetBool("watch")
 		if s.Health != "ok" && err == nil && !again {
-			return cli.Exitf(cli.ExitUnhealthy, "%s: %s", s.Health, reasons(&s, cli.OnTerminal(cmd.OutOrStdout())))
+			return cli.Exitf(cli.ExitUnhealthy, "%s", verdict(&s))
 		}
 		return nil
 	}
@@ -60,19 +61,23 @@ func worst(s *node.Status) []string {
 	return list
 }
 
-// reasons are the same, or only how many there are if somebody has just read them above.
-func reasons(s *node.Status, isRead bool) string {
-	if open := s.Incidents.Critical + s.Incidents.Warning; isRead && open > 0 {
-		return english.Plural(open, "incident", "") + ", the worst above"
+// verdict is how a Curfew is and, since its status has them, only how many incidents there are.
+func verdict(s *node.Status) string {
+	if open := s.Incidents.Critical + s.Incidents.Warning; open > 0 {
+		return s.Health + ": " + english.Plural(open, "incident", "") + " (see curfew incident ls)"
 	}
-	return strings.Join(worst(s), "; ")
+	return strings.TrimSuffix(s.Health+": "+strings.Join(worst(s), "; "), ": ")
 }
 
 func statusRows(s *node.Status) [][]string {
 	rows := [][]string{}
 	add := func(what string, value ...any) { rows = append(rows, []string{what, fmt.Sprint(value...)}) }
 	for _, r := range worst(s) {
-		add("!", r)
+		mark := "!" // which is red
+		if strings.Contains(r, incident.AcknowledgedBy) {
+			mark = "known"
+		}
+		add(mark, r)
 	}
 	if len(s.Reasons) > 0 {
 		add("", "each is over a minute after its cause is gone at the latest; curfew incident show says what to do")
@@ -103,7 +108,7 @@ func statusRows(s *node.Status) [][]string {
 			held = ", " + english.Plural(s.Held, "held past its deadline", "held past their deadlines") + " (see curfew consumers)"
 		}
 		add("deadlines", s.Pending, " pending", next, held)
-		add("expired", s.Fired, ", of these late ", s.Late)
+		add("expired", "since the start ", s.Fired, ", of these late ", s.Late)
 		add("", "in the last day ", s.LastDay, " expired, ", s.MeantInADay, " of them meant")
 		if s.Lost != nil {
 			add("", "in the last hour ", *s.Lost, " lost, ", *s.Rescued, " dead-lettered, ", s.Meant, " as meant")

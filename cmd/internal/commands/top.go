@@ -61,11 +61,13 @@ Choose a line and press Enter to see more of it. Everything is also a command of
 // place is what is shown below the verdict: the output of commands, one below the other.
 type place struct {
 	title        string
-	about        string   // the whole text of the incident that led here; "": none
+	about        string   // the whole text of its incident; "": none
+	incident     string   // the ID of that, which can be acknowledged; "": it is not known
 	first        []string // a command that is run once, before the others; what it prints is not shown
 	commands     [][]string
 	vhost, queue string // of what it is about; "": of more than one
 	once         bool   // the commands are not run again
+	traffic      bool   // the queues are sorted by what is published to them
 	position     string // after a dry run: that of the messages it counted
 	cursor       int    // which of the lines that can be chosen
 	only         string // lines with this text; "": all
@@ -96,10 +98,10 @@ func (p *place) below(row map[string]string) *place {
 		return to
 	case queue != "" && vhost != "":
 		to := of(vhost, queue, "", []string{"consumers"}, []string{"queue", "peek"}, []string{"queue", "show"})
-		to.about = row["ABOUT"]
+		to.about, to.incident = row["ABOUT"], row["ID"]
 		return to
 	case row["SEE"] != "":
-		return &place{title: row["ID"], about: row["ABOUT"], commands: [][]string{strings.Fields(row["SEE"])[1:]}}
+		return &place{title: row["ID"], incident: row["ID"], about: row["ABOUT"], commands: [][]string{strings.Fields(row["SEE"])[1:]}}
 	}
 	return nil
 }
@@ -114,6 +116,7 @@ type model struct {
 	verdict       []cli.Line // of status
 	problem       string     // of the last look; "": none
 	typing        bool       // the text of only
+	acks          string     // the ID of the incident to acknowledge if the key is pressed again
 }
 
 func (m *model) here() *place { return m.places[len(m.places)-1] }
@@ -187,6 +190,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if p.once {
 			p.position = positionIn(p.lines)
 		}
+		if about, told := aboutIn(p.lines); told {
+			p.about = about
+		}
 		if p.once || msg.refused { // so that the reason stays
 			return m, nil
 		}
@@ -228,7 +234,8 @@ func (m *model) typed(key tea.KeyPressMsg) {
 
 // press does what a key asks for.
 func (m *model) press(key string) tea.Cmd {
-	p := m.here()
+	p, acks := m.here(), m.acks
+	m.acks = ""
 	switch key {
 	case "q", "ctrl+c":
 		return tea.Quit
@@ -255,6 +262,23 @@ func (m *model) press(key string) tea.Cmd {
 			p.only = ""
 		} else if len(m.places) > 1 {
 			m.places = m.places[:len(m.places)-1]
+			return m.arrive()
+		}
+	case "a":
+		switch id := p.toAcknowledge(); {
+		case id == "":
+		case acks != id: // it is asked for once
+			m.acks = id
+		default:
+			p.first = []string{"incident", "ack", "--", id}
+			return m.arrive()
+		}
+	case "t":
+		if len(m.places) == 1 {
+			p.commands, p.cursor = topLists, 0
+			if p.traffic = !p.traffic; p.traffic {
+				p.commands = [][]string{topLists[0], {"queue", "list", "--sort", "in"}}
+			}
 			return m.arrive()
 		}
 	case "d":
@@ -292,6 +316,14 @@ func (p *place) subject() (vhost, queue string) {
 		return p.lines[at].Row["VHOST"], p.lines[at].Row["QUEUE"]
 	}
 	return p.vhost, p.queue
+}
+
+// toAcknowledge is the incident that the place or its chosen line is about; "": none.
+func (p *place) toAcknowledge() string {
+	if at := p.chosen(); at >= 0 && p.lines[at].Row["SEE"] != "" {
+		return p.lines[at].Row["ID"]
+	}
+	return p.incident
 }
 
 // shown reports whether a line is shown: all but rows without the text that was typed. It need not be on the screen, where cells are cut.

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"fmt"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -25,7 +26,7 @@ func (m *model) View() tea.View {
 		p := m.here()
 		head := append(m.pinned(), "", bold+p.title+reset+m.filter())
 		if p.about != "" {
-			head = append(head, strings.Split(ansi.Wrap(printable.Text(p.about, ""), m.width, ""), "\n")...)
+			head = append(head, cli.Lines(printable.Text(p.about, ""), m.width)...)
 			head = append(head, "")
 		}
 		body := p.body(max(1, m.height-len(head)-1))
@@ -78,6 +79,9 @@ func (p *place) body(room int) []string {
 			heading = ""
 		}
 		lines, headings = append(lines, text), append(headings, heading)
+		if rows, shown := p.rowsBelow(i); p.lines[i].Head && rows > 0 && shown == 0 {
+			lines, headings = append(lines, fmt.Sprintf("none of %d matches", rows)), append(headings, "")
+		}
 	}
 	from := max(0, min(at-room/2, len(lines)-room))
 	lines = lines[from:min(len(lines), from+room)]
@@ -90,22 +94,55 @@ func (p *place) body(room int) []string {
 	return lines
 }
 
+// rowsBelow is how many rows the table has whose headings are in line i, and how many of them are shown.
+func (p *place) rowsBelow(i int) (rows, shown int) {
+	for i++; i < len(p.lines) && p.lines[i].Row != nil; i++ {
+		rows++
+		if p.shown(&p.lines[i]) {
+			shown++
+		}
+	}
+	return rows, shown
+}
+
 // keys are those that do something here.
 func (m *model) keys() string {
 	p := m.here()
 	if m.typing {
 		return "Enter keep   Esc all lines"
 	}
-	text := "↑↓ choose   Enter more   / find"
+	if m.acks != "" {
+		return bold + "a again acknowledges incident " + m.acks + ": nobody is told of it until it is over" + reset + "   any other key: no"
+	}
+	text := "↑↓ move  Enter more  / find"
+	if p.toAcknowledge() != "" {
+		text += "  a ack"
+	}
+	if len(m.places) == 1 {
+		text += "  t " + map[bool]string{false: "traffic", true: "risk"}[p.traffic]
+	}
 	if len(m.places) > 1 || p.only != "" {
-		text = "Esc back   " + text
+		text = "Esc back  " + text
 	}
 	if _, queue := p.subject(); p.position != "" {
-		text = bold + "y replay these now" + reset + "   " + text
+		text = bold + "y replay these now" + reset + "  " + text
 	} else if queue != "" {
-		text += "   d dead letters   r replay"
+		text += "  d dead letters  r replay"
 	}
-	return text + "   q quit"
+	return text + "  q quit"
+}
+
+// aboutIn is what curfew queue show says of the queue's incident; "": there is none. told: its output is among the lines.
+func aboutIn(lines []cli.Line) (about string, told bool) {
+	for i := range lines {
+		switch row := lines[i].Row; row["WHAT"] {
+		case "incident", "what to do":
+			about = strings.TrimPrefix(about+". "+row["VALUE"], ". ")
+		case "purpose":
+			told = true
+		}
+	}
+	return about, told
 }
 
 // positionIn finds the position that a dry run has told.

@@ -112,9 +112,11 @@ func TestAcknowledge(t *testing.T) {
 	page := s.logIn("root").get("/incidents").body
 	require.Contains(t, page, `action="/incidents/ack"`)
 	id := s.incidents.View().Open[0].ID
-	form := url.Values{"id": {id}, "token": {s.ownToken()}}
+	require.Contains(t, page, `name="comment"`)
+	form := url.Values{"id": {id}, "token": {s.ownToken()}, "comment": {"on it"}, "duration": {"1h"}}
 	page = s.post("/incidents/ack", form).body
-	require.Contains(t, page, "acknowledged by root")
+	require.Regexp(t, `acknowledged by .*root.* until .*: on it`, page)
+	require.Contains(t, page, "for the time that you chose. Publishers are blocked: low on disk", "which incident it was")
 	require.Equal(t, "root", s.incidents.View().Open[0].Ack.By)
 	require.Contains(t, s.post("/incidents/unack", form).body, `action="/incidents/ack"`)
 	require.Nil(t, s.incidents.View().Open[0].Ack)

@@ -79,7 +79,7 @@ func gone(r *http.Request) string {
 
 // said are the results of changes that lead to a list, by the name in the list's URL.
 var said = map[string]string{
-	"acknowledged": "Acknowledged: nobody is told of it again until it is over.", "unacknowledged": "Acknowledgement ended: it is told again.",
+	"acknowledged": "Acknowledged: nobody is told of it again until it is over, or for the time that you chose.", "unacknowledged": "Acknowledgement ended: it is told again.",
 	"window_begun": "Maintenance begun: it is shown, and nobody is told.", "window_ended": "Maintenance ended.",
 	"queue_deleted": "Queue deleted.", "connection_closed": "Connection closed.", "filter_saved": "Filter saved.", "filter_deleted": "Filter deleted.",
 }
@@ -87,6 +87,13 @@ var said = map[string]string{
 func (d *Dashboard) info(p *ui.Page, r *http.Request, v ui.Visitor) *ui.Info {
 	s := &ui.Info{
 		Title: p.Title, Tab: p.Tab, Instance: d.Instance, Version: d.Version, Visitor: v, Here: r.URL.RequestURI(), Theme: themeOf(r), Said: said[r.URL.Query().Get("said")],
+	}
+	if of := r.URL.Query().Get("of"); s.Said != "" && of != "" { // the ID of an incident
+		for _, i := range d.Incidents.View().Open {
+			if i.ID == of {
+				s.Said += " " + i.Summary
+			}
+		}
 	}
 	if p.Live {
 		s.Live = "/live" + r.URL.RequestURI()

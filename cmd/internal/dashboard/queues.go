@@ -78,6 +78,8 @@ var orders = map[string]func(a, b queueRow) int{
 	"purpose":   func(a, b queueRow) int { return cmp.Compare(a.Queue.Purpose, b.Queue.Purpose) },
 	"deadlines": func(a, b queueRow) int { return cmp.Compare(a.Forecast.Deadlines, b.Forecast.Deadlines) },
 	"lost":      func(a, b queueRow) int { return a.Losses.Compare(b.Losses) },
+	"in":        func(a, b queueRow) int { return cmp.Compare(a.In.PerSecond, b.In.PerSecond) },
+	"out":       func(a, b queueRow) int { return cmp.Compare(a.Out.PerSecond, b.Out.PerSecond) },
 	"miss":      func(a, b queueRow) int { return cmp.Compare(a.Forecast.AtRisk, b.Forecast.AtRisk) },
 }
 
@@ -95,10 +97,13 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 		return nil, err
 	}
 	l.gather(all, d.Incidents.View())
-	slices.SortFunc(l.Rows, l.compare)
-	l.Rows, l.Cut = ui.CutOf(l.Rows, "/queues", v, "page")
 	rates := d.Operations.Rates
 	rates.Refresh()
+	for i := range l.Rows {
+		l.Rows[i].In, l.Rows[i].Out = rates.Flow(l.Rows[i].Queue)
+	}
+	slices.SortFunc(l.Rows, l.compare)
+	l.Rows, l.Cut = ui.CutOf(l.Rows, "/queues", v, "page")
 	holders, err := operate.Holders(d.Operations, by.Actor, operate.QueueName{VHost: v.Get("vhost")})
 	if err != nil {
 		return nil, err
@@ -111,7 +116,6 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 	for i := range l.Rows {
 		q := &l.Rows[i]
 		q.Holders = of[q.ID]
-		q.In, q.Out = rates.Flow(q.Queue)
 		if d.History != nil {
 			q.Depths = d.History.Depths(q.VHost, q.Name, sparkMinutes)
 		}
@@ -168,7 +172,7 @@ func (l *queuesPage) compare(a, b queueRow) int {
 var sortable = []column{
 	{Name: "Queue", Key: "name"}, {Name: "Purpose", Key: "purpose"}, {Name: "Ready", Key: "ready", Number: true}, {Name: "Unacked", Key: "unacked", Number: true},
 	{Name: "Consumers", Key: "consumers", Number: true}, {Name: "Oldest", Key: "oldest", Number: true}, {Name: "Deadlines", Key: "deadlines", Number: true}, {Name: "At risk", Key: "miss", Number: true},
-	{Name: "Lost, last hour", Key: "lost", Number: true},
+	{Name: "Lost, last hour", Key: "lost", Number: true}, {Name: "In /s", Key: "in", Number: true}, {Name: "Out /s", Key: "out", Number: true},
 }
 
 func (l *queuesPage) form() g.Node {
@@ -193,7 +197,7 @@ func (l *queuesPage) list() g.Node {
 	case len(l.Rows) == 0:
 		return ui.Empty(g.Text("None of "+ui.Plural(l.All, "queue")+" matches. "), ui.Link("/queues", g.Text("Show all")))
 	}
-	more := []string{"#In /s", "#Out /s", "Last hour", "Dead letters to"}
+	more := []string{"Last hour", "Dead letters to"}
 	var names []string
 	var headings g.Group
 	for _, c := range sortable { // a second click reverses the order; numbers begin with the largest
@@ -234,6 +238,8 @@ func (q queueRow) deadLetters() g.Node {
 	switch {
 	case q.DeadLetters:
 		return deadLettersTo(q.Queue)
+	case q.Queue.Purpose == deadline.DeadLetters:
+		return ui.Faint("kept here")
 	case q.Forecast.AtRisk > 0:
 		return ui.Class("warn", g.Text("nowhere: they are lost"))
 	}

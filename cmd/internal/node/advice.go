@@ -21,6 +21,7 @@ func parkedIn(p *undeliverable) incident.Depth {
 	d := incident.Depth{QueueName: incident.QueueName{VHost: p.VHost, Name: policy.UndeliverableQueue}, Count: p.Messages}
 	var why, missing []string // missing are exchanges
 	sources, newest := deadletters.Sources(p.in, p.queue)
+	onward := deadletters.Filter("").Onward(p.VHost)
 	d.Newest = newest
 	for _, s := range sources {
 		text := "from " + printable.Text(s.Queue, "") // of a header that any publisher may have written
@@ -32,14 +33,17 @@ func parkedIn(p *undeliverable) incident.Depth {
 		}
 		if s.Missing && d.Do == "" {
 			dead := s.Queue + ".dead"
-			d.Do = "Declare the dead-letter exchange with the type that its users expect, and bind a queue to it; then replay or purge what is parked. For example: `" +
+			d.Do = "Declare the dead-letter exchange with the type that its users expect, and bind a queue to it; then send on what is parked, or purge it. For example: `" +
 				deadline.Command("curfew declare exchange", []string{s.Exchange}, "--type", "fanout", "--vhost", p.VHost) + " && " +
-				deadline.Command("curfew queue declare", []string{dead}, "--vhost", p.VHost) + " && " + deadline.Command("curfew bind", []string{s.Exchange, dead}, "--vhost", p.VHost) + "`"
+				deadline.Command("curfew queue declare", []string{dead}, "--vhost", p.VHost) + " && " + deadline.Command("curfew bind", []string{s.Exchange, dead}, "--vhost", p.VHost) + " && " + onward + "`"
 		}
 		why = append(why, text)
 	}
 	if more := len(missing) - 1; more > 0 {
 		d.Do += ". Missing as well: " + printable.Plural(int64(more), "more dead-letter exchange") + "."
+	}
+	if d.Do == "" {
+		d.Do = "Declare the queue that is missing, or bind one to the exchange. Then send on what is parked, or purge it: `" + onward + "`"
 	}
 	d.Why = strings.Join(why[:min(len(why), 3)], "; ")
 	return d

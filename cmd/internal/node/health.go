@@ -42,7 +42,7 @@ func (n *Node) judge() (h health) {
 			counts.Acknowledged++
 		}
 		if len(h.Reasons) < maxReasons {
-			h.Reasons = append(h.Reasons, list[i].Summary)
+			h.Reasons = append(h.Reasons, list[i].Line())
 		}
 	}
 	if more := counts.Critical + counts.Warning - maxReasons; more > 0 {

@@ -56,8 +56,9 @@ func (n *Node) marksOf() (now history.State) {
 var marked = map[operate.Operation]string{
 	admin.Policies.Set.Name: "policy set", admin.Policies.Clear.Name: "policy removed",
 	admin.OperatorPolicies.Set.Name: "operator policy set", admin.OperatorPolicies.Clear.Name: "operator policy removed",
-	operate.ImportDefinitions: "definitions imported",
-	operate.DeleteQueue:       "queue deleted", admin.DeleteExchange.Name: "exchange deleted", admin.Unbind.Name: "binding removed",
+	operate.ImportDefinitions:  "definitions imported",
+	admin.CloseConnection.Name: "connection closed", operate.StartReplay.Name: "replay of dead letters started",
+	operate.DeleteQueue: "queue deleted", admin.DeleteExchange.Name: "exchange deleted", admin.Unbind.Name: "binding removed",
 	admin.MakeVHost.Name: "virtual host set", admin.DeleteVHost.Name: "virtual host deleted",
 	admin.SetUser.Name: "user set", admin.SetUserTags.Name: "tags of a user set", admin.DeleteUser.Name: "user deleted",
 	admin.SetPermission.Name: "permission set", admin.ClearPermission.Name: "permission removed",
@@ -67,6 +68,10 @@ var marked = map[operate.Operation]string{
 func (n *Node) changed(c operate.Change) {
 	if n.audit != nil {
 		n.audit.Did(audit.Change{Operation: string(c.Operation), User: c.By.Name, Face: string(c.By.Face), Result: c.Result, Detail: c.Detail}, c.At.VHost, c.At.Name)
+	}
+	client, _ := c.Values["client"].(string)
+	if c.Operation == admin.CloseConnection.Name && c.Result == "done" {
+		n.looker.noteClosed(client, c.By.Name)
 	}
 	if text, ok := marked[c.Operation]; ok && c.Result == "done" {
 		text += " by " + c.By.Name
@@ -78,7 +83,7 @@ func (n *Node) changed(c operate.Change) {
 			if source != "" {
 				source += fmt.Sprintf(" → %v, key %q", c.Values["destination"], c.Values["routing_key"])
 			}
-			kind, which = history.Changed, cmp.Or(c.At.Name, user, exchange, source)
+			kind, which = history.Changed, cmp.Or(c.At.Name, user, exchange, source, client)
 			if which != "" && c.At.VHost != "" {
 				which += " (vhost " + c.At.VHost + ")"
 			}

@@ -27,6 +27,7 @@ type looker struct {
 	looks     uint64
 	consumers map[incident.QueueName]incident.Consumers // at the last look
 	last      map[incident.QueueName]deadline.Purpose   // likewise
+	closed    map[string]closing                        // by client: the last time that a user closed its connection
 }
 
 // look fills in what the conditions are judged by. It is called by one goroutine at a time.

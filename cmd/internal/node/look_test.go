@@ -258,6 +258,11 @@ func TestConsumersComeAndGo(t *testing.T) {
 	require.Equal(t, "app", left.Last)
 	require.False(t, left.Left.Before(came.Came))
 	require.Equal(t, came.Came, left.Came)
+	require.Empty(t, left.ClosedBy)
+	l.noteClosed("app", "ann")
+	require.Equal(t, "ann", look().ClosedBy)
+	l.closed["app"] = closing{"ann", time.Now().Add(-time.Minute)}
+	require.Empty(t, look().ClosedBy, "it came again meanwhile, and left by itself")
 }
 
 // TestMissingExchangesAreCounted: the advice makes the first exchange that is missing, and says how many more are.
@@ -285,6 +290,7 @@ func TestMissingExchangesAreCounted(t *testing.T) {
 		require.True(t, got)
 		q.Messages.Settle(broker.Reject, []queue.Seq{seq}, nil)
 		require.Contains(t, advice(), "curfew declare exchange ")
+		require.Contains(t, advice(), " && curfew dlq replay curfew.undeliverable --vhost / --to onward`")
 		require.Equal(t, name != "a", strings.Contains(advice(), "Missing as well: "))
 	}
 	require.Contains(t, advice(), "Missing as well: 2 more dead-letter exchanges.")

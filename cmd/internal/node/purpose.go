@@ -30,7 +30,11 @@ func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.Queu
 			s.Keeping[name] = func() string { return keeping(vh, q) }
 		}
 		was, looked := l.consumers[name]
-		s.Consumers[name] = consumersOf(b, q, was, looked)
+		is := consumersOf(b, q, was, looked)
+		if c := l.closed[is.Last]; is.Left.Sub(c.at).Abs() < closingTakes {
+			is.ClosedBy = c.by
+		}
+		s.Consumers[name] = is
 	}
 	for i := range s.Tallies {
 		add(incident.QueueName{VHost: s.Tallies[i].VHost, Name: s.Tallies[i].Queue})
@@ -52,10 +56,32 @@ func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.Queu
 	return of
 }
 
+// closing is that a user has closed a connection. Its consumers have left by closingTakes later at the latest.
+type closing struct {
+	by string
+	at time.Time
+}
+
+const closingTakes = 10 * time.Second
+
+// maxClosed bounds what is remembered of closings; above it all are forgotten.
+const maxClosed = 1000
+
+// noteClosed remembers that a user has closed the connection of a client. Safe for concurrent use.
+func (l *looker) noteClosed(client, by string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed == nil || len(l.closed) >= maxClosed {
+		l.closed = map[string]closing{}
+	}
+	l.closed[client] = closing{by, time.Now()}
+}
+
 // consumersOf are the consumers of a queue, given those at the last look, if there was one.
 func consumersOf(b *broker.Broker, q *broker.Queue, was incident.Consumers, looked bool) incident.Consumers {
 	is, d := was, q.Messages.Departed()
 	_, _, is.Count = q.Messages.Counts()
+	is.ClosedBy = ""
 	switch is.Last = d.Client; {
 	case looked && is.Count > was.Count:
 		is.Came = time.Now()

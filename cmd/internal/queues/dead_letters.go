@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/broker/deadletters"
-	"curfew/broker/deadline"
 	"curfew/cmd/internal/cli"
 )
 
@@ -48,7 +47,7 @@ func (d *deadLetters) groups() *cobra.Command {
 		var rows [][]string
 		for _, g := range list {
 			if g.Why != "" {
-				fmt.Fprintln(cmd.ErrOrStderr(), d.parkedHint(queueName, &g))
+				fmt.Fprintln(cmd.ErrOrStderr(), d.parkedHint(&g))
 			}
 			row := []string{cli.OrDash(g.Reason + deadletters.ReasonWords(g.Reason)), cli.OrDash(g.Queue), cli.OrDash(g.Exchange), strconv.Itoa(g.Messages)}
 			if byType && g.Type != nil {
@@ -61,6 +60,9 @@ func (d *deadLetters) groups() *cobra.Command {
 			}
 			rows = append(rows, append(row, d.Time(g.Oldest), d.Time(g.Newest)))
 		}
+		if len(list) == 0 {
+			fmt.Fprintf(cmd.ErrOrStderr(), "no dead letter in %q in virtual host %q matches\n", queueName, d.VHost)
+		}
 		head := []string{"REASON", "QUEUE", "EXCHANGE?", "MESSAGES", "<1M", "<1H", "<1D", "OLDER", "OLDEST", "NEWEST?"}
 		if byType {
 			head = slices.Insert(head, 3, "TYPE")
@@ -72,12 +74,12 @@ func (d *deadLetters) groups() *cobra.Command {
 }
 
 // parkedHint explains why messages are parked, and what to do about it.
-func (d *deadLetters) parkedHint(queueName string, g *deadletters.Group) string {
+func (d *deadLetters) parkedHint(g *deadletters.Group) string {
 	exchange := strconv.Quote(g.Toward)
 	if g.Toward == "" {
 		exchange = "the default exchange"
 	}
-	onward := deadline.Command("curfew dlq replay", []string{queueName}, "--vhost", d.VHost, "--to", deadletters.ToOnward, "--filter", string(g.Filter()))
+	onward := g.Filter().Onward(d.VHost)
 	switch {
 	case g.Why == deadletters.CauseNoQueue && g.Toward == "":
 		return fmt.Sprintf("%d from %s are parked because there is no queue %q. Declare it, then: %s", g.Messages, cli.OrDash(g.Queue), g.Key, onward)

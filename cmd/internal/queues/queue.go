@@ -3,6 +3,7 @@ package queues
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -38,8 +39,12 @@ func Queue() *cobra.Command {
 
 // orders compare queues in a list: the worst, the largest or the first by name first.
 var orders = map[string]func(a, b map[string]any) int{
-	"name":    func(_, _ map[string]any) int { return 0 },
-	"risk":    func(a, b map[string]any) int { return standing(a).Compare(standing(b)) },
+	"name": func(_, _ map[string]any) int { return 0 },
+	"risk": func(a, b map[string]any) int { // after the worst, those with most traffic
+		return cmp.Or(standing(a).Compare(standing(b)), cmp.Compare(perSecond(b, published)+perSecond(b, delivered), perSecond(a, published)+perSecond(a, delivered)))
+	},
+	"in":      func(a, b map[string]any) int { return cmp.Compare(perSecond(b, published), perSecond(a, published)) },
+	"out":     func(a, b map[string]any) int { return cmp.Compare(perSecond(b, delivered), perSecond(a, delivered)) },
 	"ready":   most("messages_ready"),
 	"unacked": most("messages_unacknowledged"),
 	"lost": func(a, b map[string]any) int {
@@ -115,15 +120,19 @@ both where an expiry is a loss; MEANT is how many expired where it was none. INC
 					waiting = "-"
 				}
 				rows = append(rows, []string{cli.Text(one["vhost"]), cli.Text(one["name"]), cli.OrDash(word(one["purpose"])), cli.Text(one["messages_ready"]), cli.Text(one["messages_unacknowledged"]),
-					known(one["at_risk"]), known(one["lost_last_hour"]), known(one["dead_lettered_last_hour"]), known(one["meant_last_hour"]), span(one["oldest_message_age"]), rate(one, "publish_details"), rate(one, "deliver_get_details"), cli.OrDash(word(one["incident_level"])),
+					known(one["at_risk"]), known(one["lost_last_hour"]), known(one["dead_lettered_last_hour"]), known(one["meant_last_hour"]), span(one["oldest_message_age"]), rate(one, published), rate(one, delivered), cli.OrDash(word(one["incident_level"])),
 					waiting, cli.Text(one["consumers"]), longest(one), known(one["deadlines"]), cli.Text(one["type"]), cli.Text(one["message_bytes"]), cli.Text(one["policy"])})
 			}
-			return q.Print(cmd.OutOrStdout(), list, []string{vhost, "QUEUE", "PURPOSE?", "READY", "UNACKED", "AT RISK!", "LOST!", "TO DLQ", "MEANT?", "OLDEST?", "IN?", "OUT?", "INCIDENT?!", "WAITING?", "CONSUMERS?", "P99?", "DEADLINES?", "TYPE?", "BYTES?", "POLICY?"}, rows)
+			traffic := "?"
+			if order == "in" || order == "out" { // what it is sorted by is not left out
+				traffic = ""
+			}
+			return q.Print(cmd.OutOrStdout(), list, []string{vhost, "QUEUE", "PURPOSE?", "READY", "UNACKED", "AT RISK!", "LOST!", "TO DLQ", "MEANT?", "OLDEST?", "IN" + traffic, "OUT" + traffic, "INCIDENT?!", "WAITING?", "CONSUMERS?", "P99?", "DEADLINES?", "TYPE?", "BYTES?", "POLICY?"}, rows)
 		},
 	}
 	cli.AllVHosts(c)
 	c.Flags().StringVar(&purpose, "purpose", "", "only queues that are for this: "+strings.Join(deadline.Purposes, ", "))
-	c.Flags().StringVar(&order, "sort", "name", "the order: name, risk (the worst first), lost, ready, unacked, oldest or purpose")
+	c.Flags().StringVar(&order, "sort", "name", "the order: name, risk (the worst first), in or out (most traffic first), lost, ready, unacked, oldest or purpose")
 	cli.Offers(c, "purpose", deadline.Purposes...)
 	cli.Offers(c, "sort", slices.Sorted(maps.Keys(orders))...)
 	return c
@@ -156,12 +165,18 @@ func longest(queue map[string]any) string {
 	return span(waits["p99"])
 }
 
-// rate is a rate of a queue in messages a second.
-func rate(queue map[string]any, of string) string {
+// published and delivered are the rates of what goes into a queue and out of it.
+const published, delivered = "publish_details", "deliver_get_details"
+
+// perSecond is a rate of a queue in messages a second, and rate the same as text.
+func perSecond(queue map[string]any, of string) float64 {
 	stats, _ := queue["message_stats"].(map[string]any)
 	details, _ := stats[of].(map[string]any)
-	perSecond, _ := details["rate"].(float64)
-	return strconv.FormatFloat(math.Round(perSecond*10)/10, 'f', -1, 64)
+	return number(details["rate"])
+}
+
+func rate(queue map[string]any, of string) string {
+	return strconv.FormatFloat(math.Round(perSecond(queue, of)*10)/10, 'f', -1, 64)
 }
 
 // forecasts are those of the queues that have deadlines, by virtual host and name. nil: they are not known, since there is no monitor or the user
@@ -172,6 +187,25 @@ func (q *queues) forecasts(ctx context.Context) map[incident.QueueName]*deadline
 		return nil
 	}
 	return incident.ByQueue(list)
+}
+
+// elsewhere adds to the error about a queue that is not there in which other virtual hosts there is one of that name.
+func (q *queues) elsewhere(ctx context.Context, name string, err error) error {
+	if missing, is := errors.AsType[*cli.Error](err); !is || missing.Status != http.StatusNotFound {
+		return err
+	}
+	var list []struct{ Name, VHost string }
+	_ = q.Call(ctx, http.MethodGet, cli.Path("queues")+"?columns=name,vhost", nil, &list)
+	var in []string
+	for _, one := range list {
+		if one.Name == name {
+			in = append(in, "--vhost "+deadline.Shell(one.VHost))
+		}
+	}
+	if in != nil {
+		err = fmt.Errorf("%w; there is one with %s", err, strings.Join(in, " or "))
+	}
+	return err
 }
 
 // queuedMessage is a message as the API returns it to a peek.
@@ -199,7 +233,7 @@ func (q *queues) peek() *cobra.Command {
 			}
 			var list []queuedMessage
 			if err := q.Call(cmd.Context(), http.MethodPost, cli.Path("queues", q.VHost, args[0], "peek"), body, &list); err != nil {
-				return err
+				return q.elsewhere(cmd.Context(), args[0], err)
 			}
 			var rows [][]string
 			for i := range list {

@@ -35,7 +35,7 @@ func (q *queues) show() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := q.Fetch(cmd.Context(), http.MethodGet, cli.Path("queues", q.VHost, args[0]), http.NoBody)
 			if err != nil {
-				return err
+				return q.elsewhere(cmd.Context(), args[0], err)
 			}
 			var all map[string]any
 			var is queueSettings
@@ -44,7 +44,7 @@ func (q *queues) show() *cobra.Command {
 					return err
 				}
 			}
-			var rows [][]string
+			rows := q.wrong(cmd.Context(), args[0], all)
 			add := func(what, value string) { rows = append(rows, []string{what, value}) }
 			for _, key := range []string{"name", "vhost", "type", "durable", "auto_delete", "exclusive", "arguments", "policy", "operator_policy", "effective_policy_definition"} {
 				add(key, cli.Text(all[key]))
@@ -61,8 +61,11 @@ func (q *queues) show() *cobra.Command {
 			if word(all["objective"]) != "" {
 				add("objective", objectiveOf(all))
 			}
+			if all["lost_last_hour"] != nil {
+				add("last hour", fmt.Sprintf("%s lost, %s dead-lettered", known(all["lost_last_hour"]), known(all["dead_lettered_last_hour"])))
+			}
 			add("time in queue", waits(all))
-			add("rates", rate(all, "publish_details")+"/s in, "+rate(all, "deliver_get_details")+"/s out")
+			add("rates", rate(all, published)+"/s in, "+rate(all, delivered)+"/s out")
 			rows = append(rows, q.ahead(cmd.Context(), args[0])...)
 			add("consumers", cli.Text(all["consumers"]))
 			if last, has := all["last_consumer"].(map[string]any); has {
@@ -76,6 +79,29 @@ func (q *queues) show() *cobra.Command {
 			return q.Print(cmd.OutOrStdout(), json.RawMessage(text), []string{"WHAT", "VALUE="}, rows)
 		},
 	}
+}
+
+// wrong are rows about the incident that a queue is in, and what to do. A user who may not see the status gets only its level.
+func (q *queues) wrong(ctx context.Context, name string, queue map[string]any) [][]string {
+	level := word(queue["incident_level"])
+	if level == "" {
+		return nil
+	}
+	var all incident.Overview
+	_ = q.Call(ctx, http.MethodGet, cli.Path("curfew", "incidents"), nil, &all)
+	for _, i := range all.Incidents {
+		for n, one := range i.Worst {
+			if one.VHost != q.VHost || one.Queue != name {
+				continue
+			}
+			text := i.Line()
+			if n > 0 { // the incident speaks of another
+				text = one.Text + ". " + text
+			}
+			return [][]string{{"incident", level + ": " + text}, {"what to do", i.Do}}
+		}
+	}
+	return [][]string{{"incident", level}}
 }
 
 // holds says in one line who it is and what it holds.

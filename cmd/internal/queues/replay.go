@@ -26,8 +26,8 @@ func (d *deadLetters) replay() *cobra.Command {
 		Use:   "replay <queue>",
 		Short: "Send dead letters back to where they were published, or elsewhere",
 		Long: "Send dead letters back to where they were first published (--to origin), or only into the queue in which they first\n" +
-			"died (--to queue). With --to onward, for curfew.undeliverable, they go on to the dead-letter exchange that they could not be routed\n" +
-			"by; with --exchange and --key, elsewhere. A message leaves the dead-letter queue only together with its\n" +
+			"died (--to queue). With --to onward, the default for curfew.undeliverable, they go on to the dead-letter exchange that they could\n" +
+			"not be routed by; with --exchange and --key, elsewhere. A message leaves the dead-letter queue only together with its\n" +
 			"arrival: what cannot be routed, has no room or was replayed too often stays and is counted under its reason.\n" +
 			"A replay continues after a restart of Curfew.",
 		Example: `  curfew dlq replay orders.dead --dry-run
@@ -59,6 +59,9 @@ func (d *deadLetters) replay() *cobra.Command {
 			if run, err = d.follow(cmd.Context(), cmd.ErrOrStderr(), run.ID); err != nil {
 				return err
 			}
+		}
+		if asked.DryRun && run.Matched == 0 {
+			fmt.Fprintf(cmd.ErrOrStderr(), "there is nothing to replay: no dead letter in %q in virtual host %q matches\n", queueName, d.VHost)
 		}
 		if err := d.printRun(cmd, run); err != nil || !asked.DryRun || run.Replayed == 0 {
 			return err

@@ -56,7 +56,7 @@ func (d *Pages) does(op *operate.Op, said string, fields ...string) ui.Handler {
 			d.Site.Refuse(w, r, err)
 			return
 		}
-		http.Redirect(w, r, ui.At("/incidents", "said", said), http.StatusSeeOther)
+		http.Redirect(w, r, ui.At("/incidents", "said", said, "of", r.PostFormValue("id")), http.StatusSeeOther)
 	}
 }
 
@@ -103,11 +103,18 @@ func (p *page) one(s *ui.Info, i *incident.Incident, advise bool) g.Node {
 		}))),
 		h.P(g.If(advise, g.Group{ui.Advice(i.Do), g.Text(" ")}), ui.Code(i.Command)),
 		h.P(ui.Spaced(
-			ui.Follow("related", i.Page, "Look"),
+			ui.Follow("related", i.Page, opens(i.Page)),
 			g.If(i.Runbook != "", h.A(h.Href(i.Runbook), h.Rel("external noopener"), g.Text("What to do"))),
 			ui.Faint(i.Alertname))),
 		h.P(g.If(s.User.Admin, p.actions(s, i))),
 		h.Details(h.Summary(g.Text("History")), h.Dl(g.Map(i.History, func(e incident.Entry) g.Node { return ui.Fact(ui.Clock(e.At.UnixMilli()), ui.Name(e.Text)) }))))
+}
+
+// opens says which page a link opens.
+func opens(page string) string {
+	path, _, _ := strings.Cut(page, "?")
+	return cmp.Or(map[string]string{"/queue": "Open queue", "/dead-letter": "Open dead letters", "/dead-letters": "Open dead letters", "/consumers": "Open consumers", "/connections": "Open connections",
+		"/audit": "Open audit", "/queues": "Open queues", "/policies": "Open policies"}[path], "Open page")
 }
 
 func until(at *time.Time) string {
@@ -122,7 +129,13 @@ func (p *page) actions(s *ui.Info, i *incident.Incident) g.Node {
 	if i.Ack != nil {
 		return s.Change("/incidents/unack", "", ui.Hidden("id", i.ID), ui.Button("End acknowledgement"))
 	}
-	return s.Change("/incidents/ack", "", ui.Hidden("id", i.ID), ui.Button("Acknowledge"))
+	options := g.Group{h.Option(h.Value(""), g.Text("until it is over"))}
+	for n := 0; n < len(lasts); n += 2 {
+		options = append(options, h.Option(h.Value(lasts[n]), g.Text("for "+lasts[n+1])))
+	}
+	return s.Change("/incidents/ack", "filter", ui.Hidden("id", i.ID),
+		h.Label(g.Text("What is done about it "), h.Input(h.Name("comment"), h.MaxLength("500"), h.Placeholder("optional"))),
+		h.Label(g.Text("Tell nobody "), h.Select(h.Name("duration"), options)), ui.Button("Acknowledge"))
 }
 
 // over lists the last incidents that are over.

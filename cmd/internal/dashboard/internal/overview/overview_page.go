@@ -39,7 +39,7 @@ func (o *overview) start() g.Node {
 		ui.Fact("Or fill it with examples", ui.Code("curfew demo --against "+o.Site))))
 }
 
-// verdicts is the banner: the incidents, or that all is well. What changed stands beside them, or on a phone below the worst.
+// verdicts is the banner: the incidents, or that all is well. What changed stands beside them, or on a phone below them.
 func (o *overview) verdicts() g.Node {
 	list := o.Incidents[:min(len(o.Incidents), bannerIncidents)]
 	others := len(o.Incidents) - len(list)
@@ -50,8 +50,8 @@ func (o *overview) verdicts() g.Node {
 		return g.Map(list, func(i incident.Incident) g.Node { return o.incident(&i, whole, said) })
 	}
 	return h.Section(h.Role("status"), h.Aria("label", "State"), h.Data("looked-at", o.LookedAt.Format(time.RFC3339Nano)), g.If(len(o.Changed) > 0, h.Class("state")),
-		o.verdict(), incidents(list[:whole], true), o.changes(), incidents(list[whole:], false),
-		g.If(others > 0, h.P(ui.Link("/incidents", g.Text(ui.Plural(others, "more incident"))))),
+		o.verdict(), incidents(list[:whole], true), incidents(list[whole:], false),
+		g.If(others > 0, h.P(ui.Link("/incidents", g.Text(ui.Plural(others, "more incident"))))), o.changes(),
 		g.Iff(o.Next != nil, o.next),
 		g.If(inMemory && !o.Remote, h.P(h.Class("verdict brief warn"), g.Text("Messages are in "+where+": "+more))),
 		g.Map(o.Over, func(i incident.Incident) g.Node {
@@ -89,13 +89,21 @@ func (o *overview) changes() g.Node {
 	return h.Section(h.Class("changed"), h.H2(g.Text("What changed")), h.Ul(h.Class("marks"), g.Map(o.Changed, func(m history.Mark) g.Node { return mark(&m) })))
 }
 
-// incident is one in the banner. In brief it has the first thing to do, with the page or the command for it. What is to be done is left out if
+// incident is one in the banner. In brief it has the first thing to do, with the page or the command for it, and where messages
+// are lost the command that ends that. What is to be done is left out if
 // the incidents above, of the same condition, have said it.
 func (o *overview) incident(i *incident.Incident, whole bool, said map[string]bool) g.Node {
 	first, _, _ := strings.Cut(i.Do, ". ")
 	again := said[first] && (!whole || said[i.Do])
 	said[first], said[i.Do] = true, true
-	look, class := ui.Link(i.Page, g.Text("Look")), "verdict "+ui.RiskClass(i.Level == incident.Critical)
+	brief := ""
+	if !again {
+		brief = strings.TrimSuffix(first, ".") + "."
+	}
+	if parts := strings.SplitN(i.Do, "`", 3); i.Lost > 0 && len(parts) == 3 && !strings.Contains(brief, "`") { // each queue has its own command
+		brief += " `" + parts[1] + "`"
+	}
+	look, class := ui.Link(i.Page, g.Text(opens(i.Page))), "verdict "+ui.RiskClass(i.Level == incident.Critical)
 	if i.Page == "/" { // this one
 		look = ui.Code(i.Command)
 	}
@@ -111,7 +119,7 @@ func (o *overview) incident(i *incident.Incident, whole bool, said map[string]bo
 		g.If(whole, h.Div(h.Class("whole"), g.Map(queues, func(q incident.Affected) g.Node {
 			return h.P(h.B(ui.QueueLink(ui.QueueURL(q.VHost, q.Queue), q.VHost, q.Queue)), g.Text(" "), ui.Name(q.Text))
 		}), g.If(!again, h.P(ui.Advice(i.Do))))),
-		g.If(!again, h.P(h.Class("first"), ui.Advice(strings.TrimSuffix(first, ".")+"."))),
+		g.If(brief != "", h.P(h.Class("first"), ui.Advice(strings.TrimSpace(brief)))),
 		h.P(look, ui.Faint(" "+o.since(i))))
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/operate"
+	"curfew/monitor/history"
 	"curfew/monitor/incident"
 )
 
@@ -29,10 +30,15 @@ func TestTheBannerIsShort(t *testing.T) {
 	require.Equal(t, 2, strings.Count(page.String(), "is wrong"), "where there is one queue, the heading says it")
 	require.Contains(t, page.String(), `thing 1</a></h2><div class="whole"><p>Add others. Then`)
 	require.Equal(t, 2, strings.Count(page.String(), "whole"), "the others are in brief")
-	require.Contains(t, page.String(), `thing 11</a></h2><p class="first">Declare it.</p><p><a href="/queue?name=q">Look</a>`)
+	require.Contains(t, page.String(), `thing 11</a></h2><p class="first">Declare it.</p><p><a href="/queue?name=q">Open queue</a>`)
 	require.Contains(t, page.String(), `thing 10</a></h2><p><span class="command"><code>curfew status</code>`, "the page is this one")
 	require.Equal(t, 1, strings.Count(page.String(), `<p class="first">Add some.`), "what is to be done is said once")
 	require.NotContains(t, page.String(), "thing 12")
+	o.Incidents[9].Lost, o.Changed = 3, []history.Mark{{Text: "a policy was set"}}
+	page.Reset()
+	require.NoError(t, o.verdicts().Render(&page))
+	require.Contains(t, page.String(), `thing 9</a></h2><p class="first"><span class="command"><code>look</code>`, "where messages are lost there is a command")
+	require.Less(t, strings.Index(page.String(), "thing 11"), strings.Index(page.String(), "a policy was set"), "incidents come first")
 	require.Contains(t, page.String(), "2 more incidents")
 }
 

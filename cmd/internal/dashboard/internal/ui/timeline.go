@@ -274,12 +274,14 @@ func (t *Timeline) sums() g.Node {
 	if !t.Forecast {
 		safe = "due"
 	}
+	all := t.atRisk == 0 && t.nearlyDue > 0 // that are at risk are nearly due
 	return h.P(h.Class("note legend"),
 		entry(true, "safe", t.Inside-t.atRisk-t.nearlyDue, safe), g.Text(" "),
-		entry(t.Forecast, "risk", t.atRisk+t.nearlyDue, "at risk"), g.Text(" "),
-		entry(t.Forecast, "expires", t.nearlyDue, "of these nearly due"), g.Text(" "),
+		entry(t.Forecast && !all, "risk", t.atRisk+t.nearlyDue, "at risk"), g.Text(" "),
+		entry(t.Forecast && !all, "expires", t.nearlyDue, "of these nearly due"), g.Text(" "),
+		entry(t.Forecast && all, "expires", t.nearlyDue, "at risk, all nearly due"), g.Text(" "),
 		entry(true, "held", t.Held, "held past their deadline"), g.Text(" "),
-		h.Span(g.Text("· "), Bold(Number(t.Inside)), g.Text(" within "+t.Window),
+		h.Span(Bold(Number(t.Inside)), g.Text(" within "+t.Window),
 			g.If(t.Later > 0, g.Group{g.Text(" · "), Bold(Number(t.Later)), g.Text(" later")})))
 }
 

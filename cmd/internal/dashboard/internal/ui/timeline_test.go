@@ -102,6 +102,11 @@ func TestTimelineIsStacked(t *testing.T) {
 	page.Reset()
 	require.NoError(t, line.Draw(nil).Render(&page))
 	require.NotContains(t, page.String(), "<a")
+	page.Reset()
+	line.atRisk = 0
+	require.NoError(t, line.sums().Render(&page))
+	require.Contains(t, page.String(), `<b>2</b> at risk, all nearly due`)
+	require.NotContains(t, page.String(), "of these")
 }
 
 // TestTimelineAgrees: the sums are those of the forecast, whatever the shares of the bars are rounded to.
