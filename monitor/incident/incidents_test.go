@@ -498,10 +498,12 @@ func TestAQueueThatLosesNowAndThen(t *testing.T) {
 		require.Equal(t, []string{"firing CurfewDeadlineMissed a"}, s.told())
 		require.Equal(t, "critical", s.receiver.got()[0].CommonLabels["severity"], "it was not told what was at risk for a moment")
 		id = s.List()[0].ID
+		require.NoError(t, s.Acknowledge(id, Ack{By: "me"}))
 		pass(90 * time.Second)
 		require.Empty(t, s.List())
 		risk(4 * time.Second)
 		require.Equal(t, []any{id, int64(2)}, []any{s.List()[0].ID, s.List()[0].Lost})
+		require.Nil(t, s.List()[0].Ack, "it ended with what it was given for")
 		require.WithinDuration(t, began, s.List()[0].Since, 5*time.Second)
 		require.Equal(t, []string{"firing CurfewDeadlineMissed a", "resolved CurfewDeadlineMissed a", "firing CurfewDeadlineMissed a"}, s.told())
 		require.Empty(t, s.View().Over)

@@ -138,7 +138,7 @@ func (t *tracker) step(now time.Time, s *State) (due []*notice) {
 	return due
 }
 
-// beginLocked makes it an incident. It is the one that a queue of it had before, if that is back and no better.
+// beginLocked makes it an incident. It is the one that a queue of it had before, if that is back and no better: an acknowledgement ended with that one.
 func (t *tracker) beginLocked(i *incident, now time.Time) {
 	n := slices.IndexFunc(t.recent, func(was keptIncident) bool {
 		return i.of.Loss && (was.Condition == i.of.Name || i.Level.Rank() <= was.Level.Rank()) && slices.ContainsFunc(was.Findings, func(f Finding) bool { return i.members[f.QueueName].Name != "" })
@@ -146,7 +146,7 @@ func (t *tracker) beginLocked(i *incident, now time.Time) {
 	if n >= 0 {
 		was := t.recent[n]
 		t.recent = slices.Delete(t.recent, n, n+1)
-		i.ID, i.Since, i.History, i.Ack, i.Toll, i.Lost, i.Told, i.ToldAt, i.Forgotten, i.back = was.ID, was.Since, was.History, was.Ack, was.Toll, was.Lost, was.Told, was.ToldAt, was.Forgotten, true
+		i.ID, i.Since, i.History, i.Toll, i.Lost, i.Told, i.ToldAt, i.Forgotten, i.back = was.ID, was.Since, was.History, was.Toll, was.Lost, was.Told, was.ToldAt, was.Forgotten, true
 		for _, f := range was.Findings {
 			of, is := i.members[f.QueueName]
 			if !is {
