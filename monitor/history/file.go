@@ -39,6 +39,7 @@ type savedSeries struct {
 	VHost, Name  string
 	Born, Active int64
 	Rings        rings
+	Tolls        tolls
 	Consumers    int // the most, not long ago
 }
 
@@ -61,7 +62,7 @@ func (h *History) load(now time.Time) (how string) {
 	}
 	if err != nil {
 		h.log.Warn("the saved history of the last day cannot be used; the history begins again", zap.String("file", h.File), zap.Error(err))
-		h.total.rings = newRings(totalLengths)
+		h.total.rings, h.total.tolls = newRings(totalLengths), make(tolls, dayLong)
 		h.last, h.marks, h.known, h.queues = 0, marks{}, state{}, make(map[[2]string]*series)
 	}
 	return how
@@ -118,7 +119,7 @@ func (h *History) read(from io.Reader, now time.Time) error {
 			}
 		}
 		s.rings = saved.Rings
-		s.each(head.Last, int64(time.Hour.Seconds()), func(second int64, p *Point) { s.hour.add(second, p.Toll) })
+		s.tolls.addAll(saved.Tolls, head.Last)
 	}
 	for _, m := range head.Marks {
 		if m.At >= (head.Last-int64(keep.Seconds()))*1000 {
@@ -182,7 +183,7 @@ func (h *History) pack(to io.Writer) error {
 	}
 	for _, s := range all {
 		h.mu.Lock()
-		saved := savedSeries{VHost: s.vhost, Name: s.name, Born: s.born, Active: s.active, Consumers: s.consumers.most}
+		saved := savedSeries{VHost: s.vhost, Name: s.name, Born: s.born, Active: s.active, Tolls: slices.Clone(s.tolls), Consumers: s.consumers.most}
 		for level := range s.rings {
 			saved.Rings[level] = slices.Clone(s.rings[level])
 		}

@@ -60,7 +60,7 @@ type History struct {
 	last    int64 // the last second that was written, Unix; 0: none yet
 	total   series
 	queues  map[[2]string]*series
-	evicted map[string]*hour // what expired in queues whose rings another has, by virtual host
+	evicted map[string]tolls // what expired in queues whose rings another has, by virtual host
 	full    bool             // a queue got no rings
 	idle    []*series        // whose rings another queue may take
 	idleAt  int64            // when they were looked for
@@ -76,8 +76,8 @@ type History struct {
 // New returns a history that begins with what the file has of the last day.
 func New(o Options) *History {
 	o.Log = cmp.Or(o.Log, zap.NewNop())
-	h := &History{Options: o, log: o.Log.Named("history"), now: (&clock{at: time.Now()}).now, queues: make(map[[2]string]*series), evicted: make(map[string]*hour)}
-	h.total.rings, h.total.counting = newRings(totalLengths), true
+	h := &History{Options: o, log: o.Log.Named("history"), now: (&clock{at: time.Now()}).now, queues: make(map[[2]string]*series), evicted: make(map[string]tolls)}
+	h.total.rings, h.total.tolls, h.total.counting = newRings(totalLengths), make(tolls, dayLong), true
 	how := h.load(h.now())
 	h.marks.version = h.now().UnixMilli()
 	h.marks.add(Mark{At: h.now().UnixMilli(), Kind: Started, Text: "Curfew " + o.Version + " started" + how})
@@ -213,7 +213,7 @@ func (h *History) addSeriesLocked(vhost, name string, second int64) *series {
 			return nil
 		}
 	}
-	s := &series{vhost: vhost, name: name, born: second, seen: second, active: second, rings: newRings(shortest)}
+	s := &series{vhost: vhost, name: name, born: second, seen: second, active: second, rings: newRings(shortest), tolls: make(tolls, hourLong)}
 	s.counting = !h.full // or its counts would cover a time in which it had no rings
 	h.queues[[2]string{vhost, name}] = s
 	return s
@@ -247,9 +247,9 @@ func (h *History) evictLocked(second int64) bool {
 		h.idle = h.idle[:len(h.idle)-1]
 		if h.queues[[2]string{s.vhost, s.name}] == s && (s.gone(second) || second-s.active >= int64(idleBefore.Seconds())) {
 			if h.evicted[s.vhost] == nil {
-				h.evicted[s.vhost] = new(hour)
+				h.evicted[s.vhost] = make(tolls, hourLong)
 			}
-			h.evicted[s.vhost].addAll(&s.hour, second)
+			h.evicted[s.vhost].addAll(s.tolls, second)
 			delete(h.queues, [2]string{s.vhost, s.name})
 			return true
 		}

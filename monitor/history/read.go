@@ -129,15 +129,11 @@ func (h *History) Depths(vhost, queue string, minutes int) []int64 {
 	return depths
 }
 
-// ExpiredInADay is what expired in the last 24 hours, up to now.
+// ExpiredInADay is what expired in the last 24 hours, to the minute.
 func (h *History) ExpiredInADay() deadline.Toll {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := h.total.Toll // since the last second was written
-	if h.last > 0 {
-		h.total.each(h.last, int64(keep.Seconds()), func(_ int64, p *Point) { all.Add(p.Toll) })
-	}
-	return all
+	return h.total.tolls.sum(h.last)
 }
 
 // ExpiredInAnHour is what expired in the last hour, to the minute, in the queues that have a history, and without the name of a queue, in those of
@@ -147,7 +143,7 @@ func (h *History) ExpiredInAnHour() deadline.Hour {
 	defer h.mu.Unlock()
 	hour := make(deadline.Hour, len(h.queues))
 	for of, s := range h.queues {
-		hour[of] = s.hour.sum(h.last)
+		hour[of] = s.tolls.sum(h.last)
 	}
 	for vhost, one := range h.evicted {
 		if of := one.sum(h.last); of.Expired > 0 {

@@ -24,39 +24,44 @@ type series struct {
 	late     int64
 	meant    bool // an expiry in the queue is no loss, when that was last asked
 	worst    time.Duration
-	hour     hour
+	tolls    tolls
 	lateness [len(latenessUpTo) + 1]uint32
 }
 
-// hour counts what expired in each of the last 60 minutes and the present one. Unlike the rings it counts exactly, as incidents do.
-type hour [61]struct {
-	minute int64 // since 1970
+// tolls count what expired in each of the last minutes, the present one among them. Unlike the rings they count exactly, as incidents do.
+type tolls []minuteToll
+
+type minuteToll struct {
+	Minute int64 // since 1970
 	deadline.Toll
 }
 
-func (h *hour) add(second int64, toll deadline.Toll) {
+// hourLong and dayLong are how many minutes the tolls of a queue and those of all have.
+const hourLong, dayLong = 60 + 1, 24*60 + 1
+
+func (t tolls) add(second int64, toll deadline.Toll) {
 	minute := second / 60
-	at := &h[minute%int64(len(h))]
-	if at.minute != minute {
-		at.minute, at.Toll = minute, deadline.Toll{}
+	at := &t[minute%int64(len(t))]
+	if at.Minute != minute {
+		*at = minuteToll{Minute: minute}
 	}
 	at.Add(toll)
 }
 
-// addAll adds what another has that is not older than an hour.
-func (h *hour) addAll(o *hour, second int64) {
+// addAll adds what another has of its time.
+func (t tolls) addAll(o tolls, second int64) {
 	for i := range o {
-		if second/60-o[i].minute < int64(len(o)) {
-			h.add(60*o[i].minute, o[i].Toll)
+		if second/60-o[i].Minute < int64(len(o)) {
+			t.add(60*o[i].Minute, o[i].Toll)
 		}
 	}
 }
 
-// sum adds up what is not older than an hour.
-func (h *hour) sum(second int64) (all deadline.Toll) {
-	for i := range h {
-		if second/60-h[i].minute < int64(len(h)) {
-			all.Add(h[i].Toll)
+// sum adds up what is not older than its time.
+func (t tolls) sum(second int64) (all deadline.Toll) {
+	for i := range t {
+		if second/60-t[i].Minute < int64(len(t)) {
+			all.Add(t[i].Toll)
 		}
 	}
 	return all
@@ -93,11 +98,13 @@ func rise(before, now uint64) int64 {
 func (s *series) gone(second int64) bool { return second-s.seen > 2*maxSpread }
 
 // expire counts a message that expired.
-func (s *series) expire(x *deadline.Expiry) {
-	s.Expired++
+func (s *series) expire(x *deadline.Expiry, second int64) {
+	toll := deadline.Toll{Expired: 1}
 	if x.Action == deadline.Dropped {
-		s.Dropped++
+		toll.Dropped = 1
 	}
+	s.Add(toll)
+	s.tolls.add(second, toll)
 	if !x.Counts() {
 		return
 	}
@@ -116,9 +123,10 @@ func (s *series) expire(x *deadline.Expiry) {
 // asMeant counts what expired in the queue since the last sample as meant.
 func (s *series) asMeant(total *series, second int64) {
 	meant := deadline.Toll{Meant: s.Expired, Dropped: -s.Dropped}
-	s.Add(meant)
-	s.hour.add(second, meant)
-	total.Add(meant)
+	for _, of := range []*series{s, total} {
+		of.Add(meant)
+		of.tolls.add(second, meant)
+	}
 }
 
 // most is the lateness that 99 in 100 do not exceed.
@@ -169,16 +177,14 @@ func (h *History) Expired(batch []deadline.Expiry) {
 		if x.Path == deadline.Scheduled { // not an expiry
 			continue
 		}
-		h.total.expire(x)
+		h.total.expire(x, second)
 		if at == nil || at.name != x.Queue || at.vhost != x.VHost {
 			if at = h.queues[[2]string{x.VHost, x.Queue}]; at == nil && x.Queue != "" {
 				at = h.addSeriesLocked(x.VHost, x.Queue, second)
 			}
 		}
 		if at != nil {
-			before := at.Dropped
-			at.expire(x)
-			at.hour.add(second, deadline.Toll{Expired: 1, Dropped: at.Dropped - before})
+			at.expire(x, second)
 			at.active = second
 		}
 	}
