@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"curfew/monitor/printable"
 )
 
 // Condition is something that is wrong at the moment. Its zero value is none.
 type Condition struct {
-	Name     string // a fixed word: redis, identity, inventory, statistics, not_kept, stranded, shared, paused, or that of a delay.Trouble
+	Name     string // a fixed word: redis, identity, inventory, statistics, not_kept, stranded, shared, deleted, paused, or that of a delay.Trouble
 	Affected string // the queue; "": all
 	Reason   string // sentences for an operator, with what to do
 }
@@ -21,9 +23,17 @@ const (
 	inventoryOld = 2 * time.Minute
 	// wantedFor is how long a queue that a rule wants kept may be without a keeper, and RabbitMQ may fail to say how it is.
 	wantedFor = 10 * time.Second
+	// deletedFor is how long the deletion of a delay queue is a condition, unless it is declared again.
+	deletedFor = time.Hour
 	// namesInHealth is how many queues Health names of those that have the same condition for the same reason.
 	namesInHealth = 5
 )
+
+// deletion is when a delay queue was found to be gone, and how many messages it had when it was last seen.
+type deletion struct {
+	at       time.Time
+	messages int64
+}
 
 // Conditions returns what is wrong: first what concerns all queues, then by queue. It is safe for concurrent use.
 func (p *Primary) Conditions() []Condition { return p.conditions(p.state().Queues) }
@@ -57,6 +67,12 @@ func (p *Primary) conditions(rows []Queue) (all []Condition) {
 	if p.inventory != nil && len(p.inventory.Unread) > 0 {
 		all = append(all, Condition{Name: "statistics",
 			Reason: "something that RabbitMQ's management API answers cannot be read, so readers with basic.get may go unseen. " + strings.Join(p.inventory.Unread, "; ")})
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.deleted)) {
+		d := p.deleted[name]
+		all = append(all, Condition{Name: "deleted", Affected: name, Reason: fmt.Sprintf("this delay queue was deleted %s ago, with %s in it. Until it is declared again, "+
+			"nothing is delayed there: RabbitMQ delivers at once what publishers delay, or drops what was to be tried again. Declare it, or delete its exchange, too",
+			printable.Span(ago(d.at)), printable.Plural(d.messages, "message"))})
 	}
 	for i := range rows {
 		all = append(all, rows[i].conditions()...)

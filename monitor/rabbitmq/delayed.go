@@ -57,7 +57,7 @@ func (p *Primary) ChangeDelay(queue, id string, cancel bool, in time.Duration) e
 	case delay.TooLate:
 		return fmt.Errorf("too late: %s has been delivered", id)
 	case delay.PutAside:
-		return fmt.Errorf("%s is put aside in RabbitMQ, and can only be cancelled until a minute before it is due", id)
+		return fmt.Errorf("%s is put aside in RabbitMQ until a minute before it is due: reschedule it then, or cancel it now", id)
 	case delay.Unclear:
 		return fmt.Errorf("%s is not known here. If RabbitMQ has put it aside since before this Curfew started, it can only be cancelled, which has been noted if you cancelled it", id)
 	case delay.Unconfirmed:

@@ -3,6 +3,7 @@ package rabbitmq
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -181,6 +182,7 @@ func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup, x *t
 			continue
 		}
 		found[q.Name] = true
+		delete(p.deleted, q.Name)
 		k := p.queues[q.Name]
 		if k == nil {
 			p.numbers++
@@ -191,10 +193,16 @@ func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup, x *t
 		tapped := limited && k.stop == nil && x != nil && x.unknown == nil && observe.Untappable(p.inventory, q, x.exchanges, x.bindings) == "" // a tap sees all that enters it
 		unclear = k.decideLocked(q, p.inventory.Server, tapped) || unclear
 		k.lookForStrandedLocked(q)
+		k.messages = q.Ready + q.Unacked + max(q.Delayed, 0)
 	}
+	maps.DeleteFunc(p.deleted, func(_ string, d deletion) bool { return time.Since(d.at) > deletedFor })
 	paused, wanted := p.group.isPaused(), 0
 	for name, k := range p.queues {
 		if !found[name] {
+			if k.rule.Mode.Waits() && k.decision.Verdict == cluster.Kept {
+				p.deleted[name] = deletion{time.Now(), k.messages}
+				p.log.Warn("a delay queue was deleted, and what waited in it is gone", zap.String("queue", name), zap.Int64("messages", k.messages))
+			}
 			k.stopLocked(nil)
 			delete(p.queues, name)
 			continue

@@ -218,6 +218,15 @@ func TestRetriesShareOneList(t *testing.T) {
 		time.Sleep(refreshEvery)
 		_, _, err = made[0].Topology()
 		require.Error(t, err, "nobody has asked")
+		gone := r.Primary.Conditions()
+		require.Len(t, gone, 3)
+		require.Equal(t, []string{"deleted", "a.retry"}, []string{gone[0].Name, gone[0].Affected})
+		require.Contains(t, gone[0].Reason, "was deleted")
+		rabbitmq.declare("a.retry")
+		time.Sleep(time.Second)
+		require.Len(t, r.Primary.Conditions(), 2)
+		time.Sleep(deletedFor + refreshEvery)
+		require.Empty(t, r.Primary.Conditions())
 	})
 }
 

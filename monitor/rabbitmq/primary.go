@@ -71,10 +71,11 @@ type Primary struct {
 	changes chan struct{} // RabbitMQ has reported a change: an inventory is wanted, but not at once after the last one
 
 	mu        sync.Mutex
-	space     lease.Space       // where the queues are in Redis
-	numbers   uint64            // of kept queues so far
-	queues    map[string]*queue // those that a rule wants kept, by name
-	seen      seenTable         // statistics of the messages in watched queues, by name
+	space     lease.Space         // where the queues are in Redis
+	numbers   uint64              // of kept queues so far
+	queues    map[string]*queue   // those that a rule wants kept, by name
+	deleted   map[string]deletion // delay queues that are not there any more
+	seen      seenTable           // statistics of the messages in watched queues, by name
 	inventory *cluster.Inventory
 	topology  *topology // of then; nil: nobody needs it
 	lookedAt  time.Time
@@ -148,7 +149,7 @@ func New(o Options) (*Primary, error) {
 func newPrimary(o Options, rabbitmq source, address cluster.Address) *Primary {
 	p := &Primary{rabbitmq: rabbitmq, address: address, vhost: address.VHost, watch: o.Watch, name: cmp.Or(o.Name, "curfew"), redis: o.Redis, stream: cmp.Or(o.Expiries, new(deadline.Stream)),
 		log: cmp.Or(o.Log, zap.NewNop()).Named("rabbitmq"), started: time.Now(),
-		looks: make(chan struct{}, 1), changes: make(chan struct{}, 1), queues: make(map[string]*queue), seen: make(seenTable), counts: newCounters(), joined: make(chan struct{})}
+		looks: make(chan struct{}, 1), changes: make(chan struct{}, 1), queues: make(map[string]*queue), deleted: make(map[string]deletion), seen: make(seenTable), counts: newCounters(), joined: make(chan struct{})}
 	if p.watch == nil {
 		p.watch = cluster.DefaultWatch()
 	}

@@ -47,6 +47,7 @@ type queue struct {
 	deadLettered atomic.Bool
 
 	// Guarded by p.mu.
+	messages   int64 // by the last inventory
 	decision   cluster.Decision
 	facts      keeper.Facts
 	listedAt   time.Time // when RabbitMQ's list last showed who consumes

@@ -213,11 +213,13 @@ func (q *queue) describeLocked(row *Queue) {
 	}
 	if delayed, ok := q.keeper.(*delay.Keeper); ok {
 		row.Troubles = q.troublesOf(delayed)
-		if row.Engine, row.AsideKnown = delayed.Engine(); row.Engine != "hold" {
+		row.Engine, row.AsideKnown = delayed.Engine()
+		found := q.p.inventory.Queue(q.name)
+		switch here := row.Engine == "hold"; {
+		case found != nil && (!here || found.Delayed > found.Discarded): // they were put aside before
+			row.Aside = max(-1, found.Delayed-found.Discarded)
+		case !here:
 			row.Aside = -1
-			if found := q.p.inventory.Queue(q.name); found != nil {
-				row.Aside = max(-1, found.Delayed-found.Discarded)
-			}
 		}
 	}
 	row.Expired, row.UnknownAge = s.Counts.Expired, s.Counts.UnknownAge

@@ -64,7 +64,7 @@ matches(_, _) -> false.
 
 waits(Msg) ->
     positive(mc:x_header(<<"x-delay">>, Msg)) orelse positive(mc:x_header(<<"x-delay-until">>, Msg))
-        orelse mc:x_header(<<"x-cancel">>, Msg) =/= undefined.
+        orelse lists:any(fun(Command) -> mc:x_header(Command, Msg) =/= undefined end, [<<"x-cancel">>, <<"x-replace">>, <<"x-reschedule">>]).
 
 positive({_, N}) when is_number(N) -> N >= 1;
 positive({_, Text}) when is_binary(Text) -> try binary_to_integer(Text) > 0 catch error:badarg -> false end;

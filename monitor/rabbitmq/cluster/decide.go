@@ -181,7 +181,7 @@ func refusal(q *Queue, r Rule, s Server) (d Decision) {
 			"Raise delivery-limit to 20 or more by a policy, or use RabbitMQ 4.3 or later, where a nack does not count.")
 	case q.State != "" && q.State != "running":
 		return refuse(NotRunning, fmt.Sprintf("Its state is %q.", q.State), "Bring back its nodes; Curfew looks at it again by itself.")
-	case q.Polled:
+	case q.Polled && !r.Mode.Waits(): // nobody's work is in a queue of those, and who looks into it once gains nothing
 		return refuse(IsPolled, "It is read with basic.get, which would find nothing, and Curfew would not notice the reader.", "Have the application consume (basic.consume).")
 	case exclusive >= 0:
 		return refuse(ExclusiveConsumer, fmt.Sprintf("Its consumer %s is exclusive: nobody else may consume from the queue.", q.Attached[exclusive].Tag), "Consume without the exclusive flag.")

@@ -71,6 +71,7 @@ func TestDecide(t *testing.T) {
 			q.Arguments, q.Policy = args{"x-delayed-retry-type": "disabled", "x-delayed-retry-min": int64(1)}, args{"delayed-retry-type": "all"}
 		}), keep, rabbit43, queuefacts.TTLStats{}, Refused, DelaysRetries},
 		{"delayed retry disabled", with(queuefacts.Quorum, args{"x-delayed-retry-type": "disabled"}), keep, rabbit43, queuefacts.TTLStats{}, Kept, ByRule},
+		{"a delay queue that somebody looks into", queue(queuefacts.Quorum, func(q *Queue) { q.Polled = true; q.Policy = map[string]any{"dead-letter-exchange": "x"} }), Rule{Pattern: "*", Mode: Delay, Budget: keep.Budget}, rabbit310, queuefacts.TTLStats{}, Kept, ByRule},
 		{"polled now and then", queue(queuefacts.Classic, func(q *Queue) { q.Polled = true }), keep, rabbit310, queuefacts.TTLStats{}, Refused, IsPolled},
 		{"polled long ago", queue(queuefacts.Classic, func(q *Queue) { q.Gets = 1 }), keep, rabbit310, queuefacts.TTLStats{}, Kept, ByRule},
 		{"exclusive consumer", queue(queuefacts.Classic, func(q *Queue) { q.Attached = []Consumer{{Tag: "x", Exclusive: true}} }), keep, rabbit310, queuefacts.TTLStats{}, Refused, ExclusiveConsumer},

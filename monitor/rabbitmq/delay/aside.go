@@ -48,6 +48,7 @@ func (c *core) putAside(now deadline.Instant, e *held) {
 		e.aside++
 	}
 	c.free[from], e.due = e.aside+1, e.aside.Add(c.ahead)
+	delete(c.restamped, e.aside)
 	c.asideAt = time.Now()
 	e.stamped = cmp.Or(e.stamped, now)
 	out := effect{channel: e.channel, tag: e.tag, aside: e.aside, stamp: stampOf(e.aside, e.deaths, e.stamped)}

@@ -66,7 +66,7 @@ func (k *Keeper) Cancel(id string) Outcome {
 
 // Reschedule has the waiting messages with an id wait for that long from now, 0 for no longer.
 func (k *Keeper) Reschedule(id string, in time.Duration) Outcome {
-	return k.do(func(c *core, now deadline.Instant) Outcome { return c.reschedule(id, now.Add(max(0, in))) })
+	return k.do(func(c *core, now deadline.Instant) Outcome { return c.reschedule(now, id, now.Add(max(0, in))) })
 }
 
 func (k *Keeper) do(change func(*core, deadline.Instant) Outcome) Outcome {
@@ -147,7 +147,7 @@ func (c *core) command(now deadline.Instant, m *message) Outcome {
 	if due == 0 {
 		due = now.Add(max(0, m.delay))
 	}
-	return c.reschedule(m.target, due)
+	return c.reschedule(now, m.target, due)
 }
 
 // ofOne reports whether all messages with an id are of that user.
@@ -190,15 +190,23 @@ func (c *core) endHere(e *held) {
 	c.ended[0][ending{e.fingerprint, e.stamped}] = true
 }
 
-// reschedule changes when the waiting messages with an id are due.
-func (c *core) reschedule(id string, due deadline.Instant) Outcome {
+// reschedule changes when the waiting messages with an id are due. RabbitMQ keeps that with them if it can put messages aside: what it had by a stamp that
+// says less would be early if it came again.
+func (c *core) reschedule(now deadline.Instant, id string, due deadline.Instant) Outcome {
 	first := c.byID[id]
 	if first == nil || c.isAside(first) {
 		return c.absent(tombstoneKey{id: id}, Rescheduled)
 	}
 	for e := first; e != nil; e = e.next {
-		c.shadows = append(c.shadows, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: e.due, AgeUnknown: true}, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: due})
-		e.due, e.known = due, ByCommand
+		was := *e
+		if e.due, e.known = due, ByCommand; c.putsAside && !e.expires && due > min(was.due, now.Add(stampFrom)) {
+			c.putAside(now, e)
+			if was.known == ByStamp {
+				c.restamped[was.due.Add(-c.ahead)] = e.aside
+			}
+		} else {
+			c.shadows = append(c.shadows, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: was.due, AgeUnknown: true}, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: due})
+		}
 		c.waiting.Fix(e.at)
 		due++
 	}
@@ -214,7 +222,7 @@ func (c *core) absent(of tombstoneKey, wanted Outcome) Outcome {
 	switch {
 	case c.byID[of.id] != nil || wanted == Cancelled && (ends(of) || ends(tombstoneKey{of.id, c.self})):
 		return PutAside
-	case c.putsAside && !c.complete:
+	case (c.putsAside || c.delayed) && !c.complete:
 		return Unclear
 	}
 	return NotFound

@@ -55,6 +55,7 @@ type held struct {
 	tag         uint64
 	known       Known
 	stays       bool             // it is not put aside
+	expires     bool             // RabbitMQ may expire it while nobody holds it
 	at          int              // in the heap; -1: it is settled
 	next, prev  *held            // with the same id, the later and the earlier ones
 	stamped     deadline.Instant // when it was first put aside, 0: it was not
@@ -98,6 +99,8 @@ type core struct {
 	putsAside  bool                                  // RabbitMQ can
 	aside      map[deadline.Instant]*held            // those of waiting that are, by their stamps
 	free       map[deadline.Instant]deadline.Instant // the next stamp for those that are due then
+	restamped  map[deadline.Instant]deadline.Instant // the stamps that others were replaced with by reschedule: RabbitMQ may not have heard
+	delayed    bool                                  // RabbitMQ may have messages aside, even if it can put none there now
 	asideAt    time.Time                             // when one was last put aside
 	complete   bool                                  // no other message is aside
 	tombstones map[tombstoneKey]*held                // commands that end messages when they come back; without a channel: RabbitMQ has it
@@ -126,7 +129,8 @@ type core struct {
 func newCore(queue string, cancel cluster.Cancel, isDelay func(string) bool) *core {
 	waiting := deadline.Heap[*held]{Before: func(a, b *held) bool { return a.due < b.due }, Moved: func(e *held, place int) { e.at = place }}
 	return &core{queue: queue, ttl: -1, waiting: waiting, cancel: cancel, isDelay: isDelay, byID: map[string]*held{}, awaited: map[string]int{},
-		aside: map[deadline.Instant]*held{}, free: map[deadline.Instant]deadline.Instant{}, tombstones: map[tombstoneKey]*held{},
+		aside: map[deadline.Instant]*held{}, free: map[deadline.Instant]deadline.Instant{},
+		restamped: map[deadline.Instant]deadline.Instant{}, tombstones: map[tombstoneKey]*held{},
 		troubles: map[string]string{}, outcomes: [2]map[string]Outcome{{}, {}}, ended: [2]map[ending]bool{{}, {}}}
 }
 
@@ -173,7 +177,10 @@ func (c *core) deliver(now deadline.Instant, ch *channel, tag uint64, m *message
 	if c.backlog--; c.backlog <= 0 {
 		c.caughtUp = true
 	}
-	e := &held{since: now, fingerprint: m.fingerprint, id: m.id, key: m.key, user: m.user, to: m.to, again: m.again, deaths: m.deaths, stamped: m.stamped, channel: ch, tag: tag}
+	for to := c.restamped[m.stamp]; to > 0; to = c.restamped[m.stamp] {
+		m.stamp = to
+	}
+	e := &held{since: now, expires: m.life(c.ttl) >= 0, fingerprint: m.fingerprint, id: m.id, key: m.key, user: m.user, to: m.to, again: m.again, deaths: m.deaths, stamped: m.stamped, channel: ch, tag: tag}
 	ch.add(now)
 	if m.parked {
 		c.settle(e, true)
@@ -269,8 +276,10 @@ func (c *core) dueOf(now deadline.Instant, m *message) (deadline.Instant, Known)
 	switch {
 	case m.passed != "" && m.passed != c.queue && c.isDelay(m.passed):
 		return now, ByReceipt
+	case m.until > 0 && !m.returned && c.caughtUp:
+		return max(m.until, now), ByUntil // it cannot have been late before it came
 	case m.until > 0:
-		return m.until, ByUntil
+		return max(m.until, m.published), ByUntil
 	case delay == 0:
 		return now, ByReceipt
 	case !m.returned && c.caughtUp:

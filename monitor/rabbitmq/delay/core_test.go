@@ -83,6 +83,7 @@ func TestWhenDue(t *testing.T) {
 		"void":                {amqp091.Delivery{Headers: amqp091.Table{"x-delay": nil}}, -1},
 		"nothing":             {amqp091.Delivery{}, -1},
 		"until":               {amqp091.Delivery{Headers: amqp091.Table{"x-delay-until": int64(1e12 + 700)}}, 700 * time.Millisecond},
+		"until long ago":      {amqp091.Delivery{Headers: amqp091.Table{"x-delay-until": int64(5)}}, -1},
 		"expiration":          {amqp091.Delivery{Expiration: "300"}, 300 * time.Millisecond},
 		"delay over it":       {amqp091.Delivery{Expiration: "300", Headers: amqp091.Table{"x-delay": 900}}, 900 * time.Millisecond},
 		"through another":     {amqp091.Delivery{Headers: amqp091.Table{"x-delay": 900, "x-death": []any{amqp091.Table{"queue": "other.delay"}}}}, -1},
@@ -93,6 +94,9 @@ func TestWhenDue(t *testing.T) {
 			s := newStory(t, cluster.CancelOff)
 			s.deliver(&one.message)
 			if one.after < 0 {
+				s.c.tick(s.now.Add(time.Microsecond))
+				require.Len(t, s.c.expired, 1)
+				require.GreaterOrEqual(t, s.c.expired[0].Deadline, s.now, "it cannot be late before it came")
 				require.Len(t, s.after(time.Microsecond), 1)
 				return
 			}
@@ -249,6 +253,41 @@ func TestCommands(t *testing.T) {
 		require.Empty(t, other.after(4999*time.Millisecond))
 		require.Equal(t, []string{"+a"}, other.after(2*time.Millisecond))
 		require.Equal(t, []string{"+a"}, s.after(5*time.Second+time.Millisecond))
+	})
+	t.Run("reschedule what has a stamp", func(t *testing.T) {
+		for name, heard := range map[string]bool{"RabbitMQ has heard it": true, "and has not": false} {
+			t.Run(name, func(t *testing.T) {
+				s := newStory(t, cluster.CancelAny)
+				s.c.putsAside = true
+				stamp := func() string {
+					require.Len(t, s.c.out, 1)
+					aside := s.c.out[0].stamp
+					require.NotEmpty(t, aside)
+					s.c.out = nil
+					return aside
+				}
+				back := func(stamp string) {
+					again := published("a", amqp091.Table{"x-delay": int64(50_000), stampHeader: stamp})
+					again.Redelivered = true
+					s.deliver(again)
+				}
+				s.deliver(published("a", amqp091.Table{"x-delay": int64(50_000)}))
+				first := stamp()
+				back(first)
+				require.Equal(t, Rescheduled, s.c.reschedule(s.now, "a", s.now.Add(52*time.Second)))
+				second := stamp()
+				if !heard {
+					s.c.lose(nil)
+					second = first
+				}
+				back(second)
+				require.Len(t, s.c.waiting.Items, 1)
+				require.Empty(t, s.after(51999*time.Millisecond), "never early")
+				require.Equal(t, []string{"+a"}, s.after(2*time.Millisecond))
+				s.c.prune(s.now.Add(2 * recentFor))
+				require.Empty(t, s.c.restamped)
+			})
+		}
 	})
 	t.Run("who may", func(t *testing.T) {
 		off := newStory(t, cluster.CancelOff)

@@ -129,10 +129,10 @@ func (k *Keeper) statusLocked() keeper.Status {
 func (k *Keeper) Engine() (engine string, known int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.core.putsAside {
-		return "aside+hold", len(k.core.aside)
+	if engine = "hold"; k.core.putsAside {
+		engine = "aside+hold"
 	}
-	return "hold", 0
+	return engine, len(k.core.aside)
 }
 
 // PendingBefore appends how many messages are due before each instant.

@@ -86,7 +86,7 @@ func (s *session) openLink() (err error) {
 // has not. It does that again each time that it is to deliver the message.
 func unreadable(err error) error {
 	ended, _ := errors.AsType[*amqp.Error](err)
-	if ended == nil || ended.Condition != amqp.ErrCondInternalError {
+	if ended == nil || ended.Condition != amqp.ErrCondInternalError || strings.HasPrefix(ended.Description, "Connection forced") { // it is shutting down
 		return nil
 	}
 	what, _, _ := strings.Cut(ended.Description, "\n")

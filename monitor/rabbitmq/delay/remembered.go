@@ -38,6 +38,7 @@ func (c *core) inherit(shadows []keeper.Shadow) {
 
 // prune forgets due times of messages that did not come again.
 func (c *core) prune(now deadline.Instant) {
+	maps.DeleteFunc(c.restamped, func(_, to deadline.Instant) bool { return to < now.Add(-c.ahead-recentFor) })
 	maps.DeleteFunc(c.free, func(due, _ deadline.Instant) bool { return due < now.Add(-c.ahead) })
 	c.remembered.DropBefore(now.Add(-forgetAfter))
 	c.unheard = slices.DeleteFunc(c.unheard, func(r recentDue) bool {

@@ -113,7 +113,7 @@ func (s *session) begin() error {
 		return fmt.Errorf("ask for the queue: %w", err)
 	}
 	k.mu.Lock()
-	k.core.ttl, k.core.putsAside = s.facts.TTL, s.aside
+	k.core.ttl, k.core.putsAside, k.core.delayed = s.facts.TTL, s.aside, s.latest && s.retries == nil
 	k.core.begin(k.nowLocked(), found.Messages)
 	k.lookedAt, k.ready = k.o.Now(), found.Messages
 	k.mu.Unlock()
@@ -295,7 +295,7 @@ func (s *session) look() {
 			since = k.core.asideAt
 		}
 		k.mu.Unlock()
-		nothing := s.aside && k.o.Aside(since.Add(settled)) == 0
+		nothing := k.core.delayed && k.o.Aside != nil && k.o.Aside(since.Add(settled)) == 0
 		found, err := s.control.QueueDeclarePassive(k.o.Queue, true, false, false, false, nil)
 		next := lookEvery
 		if err == nil {

@@ -42,6 +42,9 @@ func Delayed(w io.Writer, in io.Reader, more []DelayedExchange, s cluster.Server
 			return nil, fmt.Errorf("the definitions are not a JSON object: %w", err)
 		}
 	}
+	if d.family != queuefacts.Family3 {
+		d.dropMirroring()
+	}
 	for _, x := range more {
 		d.add("exchanges", object{"vhost": x.VHost, "name": x.Name, "type": delayedType, "durable": true, "auto_delete": false, "internal": false, "arguments": object{"x-delayed-type": x.Type}})
 	}
@@ -59,6 +62,29 @@ func Delayed(w io.Writer, in io.Reader, more []DelayedExchange, s cluster.Server
 	}
 	d.note("The plugin's own messages are in no definitions: move publishers first, and stop the old node when its messages_delayed is 0.")
 	return d.Notes, d.write(w)
+}
+
+// dropMirroring takes out of policies what RabbitMQ 4 refuses, and the rest of the file with it.
+func (d *definitions) dropMirroring() {
+	var rest []any
+	for _, p := range d.list("policies") {
+		set, mirrored := setBy(p), false
+		for key := range set {
+			if strings.HasPrefix(key, "ha-") {
+				delete(set, key)
+				mirrored = true
+			}
+		}
+		if mirrored {
+			d.note("Policy %v mirrored classic queues, which RabbitMQ 4 does not: its keys ha-... are left out. Make quorum queues of those that must survive a node.", p["name"])
+		}
+		if !mirrored || len(set) > 0 {
+			rest = append(rest, p)
+		}
+	}
+	if len(rest) > 0 || d.all["policies"] != nil {
+		d.all["policies"] = rest
+	}
 }
 
 // definitions are those of RabbitMQ, as JSON.

@@ -56,6 +56,14 @@ func TestDelayed(t *testing.T) {
 	require.NotContains(t, lost, "undelivered", "what leads nowhere has somewhere to go")
 	old3, _ := run(old, "3.10.8")
 	require.NotContains(t, old3, "delivery-limit", "3.x would refuse the whole policy")
+	mirrored := strings.Replace(old, `"policies": [`, `"policies": [{"name": "ha", "vhost": "/", "pattern": "^q", "apply-to": "queues", "definition": {"ha-mode": "all", "ha-sync-mode": "automatic"}},
+ {"name": "both", "vhost": "/", "pattern": "^p", "apply-to": "queues", "definition": {"ha-mode": "all", "max-length": 7}}, `, 1)
+	doc, notes = run(mirrored, "4.3.6")
+	require.NotContains(t, doc, `"ha`)
+	require.Contains(t, doc, `"max-length": 7`)
+	require.Contains(t, strings.Join(notes, "\n"), "Policy ha mirrored classic queues")
+	doc, _ = run(mirrored, "3.10.8")
+	require.Contains(t, doc, `"ha-sync-mode"`)
 	fresh, _ := run(`{}`, "4.1.0", DelayedExchange{"/", "bar", "direct"})
 	var all map[string][]map[string]any
 	require.NoError(t, json.Unmarshal([]byte(fresh), &all))
