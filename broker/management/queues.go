@@ -50,7 +50,8 @@ func queueObject(r *request, queue *broker.Queue, look Look) object {
 	return o
 }
 
-// addAims adds what a queue is for, how bad what is wrong with it is, and how long messages wait in it, in ms. These are Curfew's own.
+// addAims adds what a queue is for, how bad what is wrong with it is, how long messages wait in it, in ms, and how many
+// come in, dead letters among them, and go out a second. These are Curfew's own.
 func addAims(r *request, o object, i *broker.QueueInfo, queue *broker.Queue, look Look) {
 	w := r.api.Operations.WaitOf(i, queue)
 	purpose := r.api.Operations.Purpose(queue)
@@ -61,6 +62,10 @@ func addAims(r *request, o object, i *broker.QueueInfo, queue *broker.Queue, loo
 	}
 	level, place := look.Concern(i.VHost, i.Name)
 	o["looked_at"], o["incident_level"], o["incident_place"] = look.At, nameOrNull(level), place
+	o["in_rate"], o["out_rate"] = nil, nil
+	if in, out := r.api.rates.Flow(&operate.Queue{QueueInfo: *i}); in.Known {
+		o["in_rate"], o["out_rate"] = rest.Rate(in.PerSecond), rest.Rate(out.PerSecond)
+	}
 	o["time_in_queue"] = object{"oldest_ready": w.Oldest, "p50": w.P50, "p99": w.P99, "objective_missed": w.Missed, "burn_rate": w.Burn}
 }
 

@@ -119,6 +119,9 @@ func rateSince(before, now uint64, seconds float64) Rate {
 	return rate
 }
 
+// entered is the name of what RabbitMQ does not count: what came into a queue, dead letters among it.
+const entered = "entered"
+
 // Flow returns how fast messages go into a queue, and out of it. It allocates nothing: a page asks for it about each of 50,000 queues.
 func (r *Rates) Flow(q *Queue) (in, out Rate) {
 	r.mu.Lock()
@@ -127,7 +130,7 @@ func (r *Rates) Flow(q *Queue) (in, out Rate) {
 		return in, out
 	}
 	before, seconds := r.older.seen[QueueKey(q.ID)], r.now().Sub(r.older.at).Seconds()
-	return rateSince(before.of("publish"), q.Stats.Published, seconds), rateSince(before.of("deliver_get"), q.Stats.AllDelivered(), seconds)
+	return rateSince(before.of(entered), q.Stats.Entered(), seconds), rateSince(before.of("deliver_get"), q.Stats.AllDelivered(), seconds)
 }
 
 // Change returns the change of a number that goes up and down: that of a thing, or the sum of several. It is not known of what did
@@ -322,6 +325,7 @@ func (o *Operations) countAll() map[any]counted {
 		for _, q := range vh.Queues.List() {
 			i := q.Info()
 			c := QueueCounts(&i.Stats)
+			c[entered] = i.Stats.Entered()
 			c.addDepth(&i)
 			totals.addDepth(&i)
 			seen[QueueKey(i.ID)] = c.counted()

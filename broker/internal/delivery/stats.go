@@ -38,14 +38,19 @@ func (c *MessageStats) AllDelivered() uint64 {
 // QueueStats are totals of one queue since it was declared or the broker
 // started. The queue's own are under its lock, which is held anyway.
 type QueueStats struct {
-	Published uint64 // entered by publishers; dead letters are not counted
+	Published uint64 // entered by publishers
+	Died      uint64 // entered as dead letters
 	Journaled uint64 // persistent messages entered, dead letters included
 	MessageStats
 }
 
+// Entered is how many messages came in.
+func (c *QueueStats) Entered() uint64 { return c.Published + c.Died }
+
 // Add adds the totals of another queue.
 func (c *QueueStats) Add(o *QueueStats) {
 	c.Published += o.Published
+	c.Died += o.Died
 	c.Delivered += o.Delivered
 	c.DeliveredNoAck += o.DeliveredNoAck
 	c.Got += o.Got
@@ -58,7 +63,9 @@ func (c *QueueStats) Add(o *QueueStats) {
 
 // entered counts a message that came in.
 func (c *QueueStats) entered(m *queue.Message) {
-	if m.Flags&queue.Died == 0 {
+	if m.Flags&queue.Died != 0 {
+		c.Died++
+	} else {
 		c.Published++
 	}
 	if m.Flags&queue.Durable != 0 {

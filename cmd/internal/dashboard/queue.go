@@ -183,7 +183,7 @@ func (p *queuePage) figures() g.Node {
 		ui.Figure("At risk", ui.AtRisk(p.Forecast)),
 		ui.Figure("Lost, last hour", ui.Lost(p.Losses)),
 		ui.Figure("Drain /s", drain),
-		ui.Figure("Published", g.Text(ui.Number(p.Stats.Published))),
+		ui.Figure("Came in", g.Text(ui.Number(p.Stats.Entered()))),
 		ui.Figure("Acked", g.Text(ui.Number(p.Stats.Acked))))
 }
 

@@ -233,7 +233,7 @@ func (o *ownBroker) queues(forecasts []deadline.Forecast, fn func(*history.Queue
 	of := incident.ByQueue(forecasts)
 	var one history.Queue
 	published, delivered := o.broker.Loads(func(q *broker.Queue, messages, consumers int, c *broker.QueueStats) {
-		one = history.Queue{VHost: q.VHost().Name(), Name: q.Name, Depth: messages, Consumers: consumers, Published: c.Published, Delivered: c.AllDelivered()}
+		one = history.Queue{VHost: q.VHost().Name(), Name: q.Name, Depth: messages, Consumers: consumers, Published: c.Entered(), Delivered: c.AllDelivered()}
 		if f := of[incident.QueueName{VHost: one.VHost, Name: one.Name}]; f != nil {
 			one.AtRisk = f.AtRisk
 		}

@@ -67,7 +67,7 @@ func pastColumns(p *history.Answer) (list []pastColumn) {
 		of            []*int64
 		each          int64 // what the numbers are divided by
 	}{
-		{"DEPTH", "depth", p.Depth, 1}, {"AT RISK!", "at risk", p.AtRisk, 1}, {"IN?", "published/s", p.Published, p.Step}, {"OUT?", "delivered/s", p.Delivered, p.Step},
+		{"DEPTH", "depth", p.Depth, 1}, {"AT RISK!", "at risk", p.AtRisk, 1}, {"IN?", "in/s", p.Published, p.Step}, {"OUT?", "out/s", p.Delivered, p.Step},
 		{"EXPIRED", "expired", p.Expired, 1}, {"MEANT?", "meant", p.Meant, 1}, {"LATE!", "late", p.Late, 1},
 	} {
 		if c.of == nil {

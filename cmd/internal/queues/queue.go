@@ -41,10 +41,10 @@ func Queue() *cobra.Command {
 var orders = map[string]func(a, b map[string]any) int{
 	"name": func(_, _ map[string]any) int { return 0 },
 	"risk": func(a, b map[string]any) int { // after the worst, those with most traffic
-		return cmp.Or(standing(a).Compare(standing(b)), cmp.Compare(perSecond(b, published)+perSecond(b, delivered), perSecond(a, published)+perSecond(a, delivered)))
+		return cmp.Or(standing(a).Compare(standing(b)), cmp.Compare(number(b["in_rate"])+number(b["out_rate"]), number(a["in_rate"])+number(a["out_rate"])))
 	},
-	"in":      func(a, b map[string]any) int { return cmp.Compare(perSecond(b, published), perSecond(a, published)) },
-	"out":     func(a, b map[string]any) int { return cmp.Compare(perSecond(b, delivered), perSecond(a, delivered)) },
+	"in":      most("in_rate"),
+	"out":     most("out_rate"),
 	"ready":   most("messages_ready"),
 	"unacked": most("messages_unacknowledged"),
 	"lost": func(a, b map[string]any) int {
@@ -77,7 +77,7 @@ func (q *queues) list() *cobra.Command {
 		Aliases: []string{"ls"},
 		Short:   "List the queues, with rates, deadlines and how many of those will be missed",
 		Long: `List the queues of all virtual hosts, or of that in --vhost. PURPOSE is what a queue is for: said by its argument x-curfew-purpose or a
-policy, or inferred. IN and OUT are messages a second, published and delivered. OLDEST is how long the oldest message has been there, P99 how long 99 in 100
+policy, or inferred. IN and OUT are messages a second that come in, dead letters among them, and are delivered. OLDEST is how long the oldest message has been there, P99 how long 99 in 100
 of those consumed in the last minutes waited. DEADLINES is how many ready messages have one, AT RISK how many of them nobody will have consumed by then, as
 things are, where that is a loss; both take a user who may see the status. LOST is how many expired in the last hour and are gone, TO DLQ how many were dead-lettered instead,
 both where an expiry is a loss; MEANT is how many expired where it was none. INCIDENT is the level of the incident that the queue is in; WAITING how many wait for their next try (see curfew retries).`,
@@ -120,7 +120,7 @@ both where an expiry is a loss; MEANT is how many expired where it was none. INC
 					waiting = "-"
 				}
 				rows = append(rows, []string{cli.Text(one["vhost"]), cli.Text(one["name"]), cli.OrDash(word(one["purpose"])), cli.Text(one["messages_ready"]), cli.Text(one["messages_unacknowledged"]),
-					known(one["at_risk"]), known(one["lost_last_hour"]), known(one["dead_lettered_last_hour"]), known(one["meant_last_hour"]), span(one["oldest_message_age"]), rate(one, published), rate(one, delivered), cli.OrDash(word(one["incident_level"])),
+					known(one["at_risk"]), known(one["lost_last_hour"]), known(one["dead_lettered_last_hour"]), known(one["meant_last_hour"]), span(one["oldest_message_age"]), rate(one["in_rate"]), rate(one["out_rate"]), cli.OrDash(word(one["incident_level"])),
 					waiting, cli.Text(one["consumers"]), longest(one), known(one["deadlines"]), cli.Text(one["type"]), cli.Text(one["message_bytes"]), cli.Text(one["policy"])})
 			}
 			traffic := "?"
@@ -165,18 +165,12 @@ func longest(queue map[string]any) string {
 	return span(waits["p99"])
 }
 
-// published and delivered are the rates of what goes into a queue and out of it.
-const published, delivered = "publish_details", "deliver_get_details"
-
-// perSecond is a rate of a queue in messages a second, and rate the same as text.
-func perSecond(queue map[string]any, of string) float64 {
-	stats, _ := queue["message_stats"].(map[string]any)
-	details, _ := stats[of].(map[string]any)
-	return number(details["rate"])
-}
-
-func rate(queue map[string]any, of string) string {
-	return strconv.FormatFloat(math.Round(perSecond(queue, of)*10)/10, 'f', -1, 64)
+// rate is a rate of a queue in messages a second.
+func rate(perSecond any) string {
+	if perSecond == nil {
+		return "-"
+	}
+	return strconv.FormatFloat(math.Round(10*number(perSecond))/10, 'f', -1, 64)
 }
 
 // forecasts are those of the queues that have deadlines, by virtual host and name. nil: they are not known, since there is no monitor or the user

@@ -65,7 +65,7 @@ func (q *queues) show() *cobra.Command {
 				add("last hour", fmt.Sprintf("%s lost, %s dead-lettered", known(all["lost_last_hour"]), known(all["dead_lettered_last_hour"])))
 			}
 			add("time in queue", waits(all))
-			add("rates", rate(all, published)+"/s in, "+rate(all, delivered)+"/s out")
+			add("rates", rate(all["in_rate"])+"/s in, "+rate(all["out_rate"])+"/s out")
 			rows = append(rows, q.ahead(cmd.Context(), args[0])...)
 			add("consumers", cli.Text(all["consumers"]))
 			if last, has := all["last_consumer"].(map[string]any); has {
