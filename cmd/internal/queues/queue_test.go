@@ -10,8 +10,7 @@ import (
 // TestQueuesByTraffic: by either rate and, where none is worse than the other, by both.
 func TestQueuesByTraffic(t *testing.T) {
 	queue := func(name string, in, out float64) map[string]any {
-		details := func(rate float64) map[string]any { return map[string]any{"rate": rate} }
-		return map[string]any{"name": name, "message_stats": map[string]any{published: details(in), delivered: details(out)}}
+		return map[string]any{"name": name, "in_rate": in, "out_rate": out}
 	}
 	list := []map[string]any{queue("idle", 0, 0), queue("sink", 5, 0), queue("busy", 3, 4), {"name": "new"}}
 	for by, first := range map[string]string{"in": "sink", "out": "busy", "risk": "busy"} {
