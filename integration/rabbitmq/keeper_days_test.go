@@ -99,14 +99,14 @@ func TestKeeperSurvivesLosses(t *testing.T) {
 			var sockets []net.Conn
 			r := q.keep(t, func(o *keeper.Options) {
 				o.PerChannel = 50
-				o.Connect = func(context.Context) (*amqp091.Connection, error) {
-					return amqp091.DialConfig(url, amqp091.Config{Dial: func(network, addr string) (net.Conn, error) {
+				o.Connect = func(context.Context) (*cluster.Conn, error) {
+					return own(amqp091.DialConfig(url, amqp091.Config{Dial: func(network, addr string) (net.Conn, error) {
 						c, err := amqp091.DefaultDial(answerLimit)(network, addr)
 						mu.Lock()
 						sockets = append(sockets, c)
 						mu.Unlock()
 						return c, err
-					}})
+					}}))
 				}
 			})
 			r.reach(t, keeper.Keeping, 0)

@@ -299,14 +299,21 @@ func (q *keptQueue) keep(t testing.TB, change func(*keeper.Options)) *running {
 }
 
 // connectTo connects as Curfew does for a keeper.
-func connectTo(url string) func(context.Context) (*amqp091.Connection, error) {
+func connectTo(url string) func(context.Context) (*cluster.Conn, error) {
 	at, err := cluster.Open(cluster.Options{URL: url})
-	return func(ctx context.Context) (*amqp091.Connection, error) {
+	return func(ctx context.Context) (*cluster.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		return at.Connect(ctx, "keeper", true)
+		return own(at.Connect(ctx, "keeper", true))
 	}
+}
+
+func own(conn *amqp091.Connection, err error) (*cluster.Conn, error) {
+	if err != nil {
+		return nil, err
+	}
+	return cluster.Own(conn), nil
 }
 
 // reach waits for a state with that number of messages held.

@@ -153,14 +153,14 @@ func TestThreeNodes(t *testing.T) {
 	var connected []string
 	r := q.keep(t, func(o *keeper.Options) {
 		o.PerChannel = 50
-		o.Connect = func(ctx context.Context) (*amqp091.Connection, error) {
+		o.Connect = func(ctx context.Context) (*cluster.Conn, error) {
 			conn, err := c.Connect(ctx, "keeper", true)
 			if err == nil {
 				mu.Lock()
 				connected = append(connected, conn.RemoteAddr().String())
 				mu.Unlock()
 			}
-			return conn, err
+			return own(conn, err)
 		}
 		o.Facts = func(context.Context) (keeper.Facts, error) {
 			facts := q.facts

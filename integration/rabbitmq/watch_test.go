@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	amqp091 "github.com/rabbitmq/amqp091-go"
-
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
 )
@@ -17,7 +15,7 @@ func watch(ctx context.Context, c helperConfig, o *keeper.Options) error {
 	if err != nil {
 		return err
 	}
-	o.Connect = func(ctx context.Context) (*amqp091.Connection, error) { return at.Connect(ctx, "keeper", true) }
+	o.Connect = func(ctx context.Context) (*cluster.Conn, error) { return own(at.Connect(ctx, "keeper", true)) }
 	o.Facts = func(ctx context.Context) (keeper.Facts, error) {
 		i, err := at.Inventory(ctx, []string{c.Queue})
 		if err != nil {

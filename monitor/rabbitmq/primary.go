@@ -54,6 +54,7 @@ type Primary struct {
 	started   time.Time
 	ahead     atomic.Int64 // the last ClockOffset
 	counts    counters
+	holding   *cluster.Pool // the keepers' connections
 	newKeeper func(keeper.Options) (queueKeeper, error)
 	newDelay  func(delay.Options) (queueKeeper, error)
 	newWatch  func(observe.Options) observer
@@ -128,6 +129,9 @@ func (f *failing) note(err error) (news bool) {
 	return news
 }
 
+// mostConnections is how many connections the keepers have: with more queues, several queues share one, which is named after the first of them.
+const mostConnections = 64
+
 // clockStep is by how much the wall clock has to be set at least for that to count.
 const clockStep = 10 * time.Millisecond
 
@@ -153,6 +157,9 @@ func newPrimary(o Options, rabbitmq source, address cluster.Address) *Primary {
 	if p.watch == nil {
 		p.watch = cluster.DefaultWatch()
 	}
+	p.holding = &cluster.Pool{Most: mostConnections, Open: func(ctx context.Context, purpose string) (*amqp091.Connection, error) {
+		return rabbitmq.Connect(ctx, purpose, true)
+	}}
 	p.newKeeper = func(o keeper.Options) (queueKeeper, error) { return keeper.New(o) }
 	p.newDelay = func(o delay.Options) (queueKeeper, error) { return delay.New(o) }
 	p.newWatch = func(w observe.Options) observer { return observe.New(w) }

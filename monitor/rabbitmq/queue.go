@@ -40,6 +40,7 @@ type queue struct {
 	events chan keeper.Event
 	turn   *turn          // nil: without Redis
 	shadow *lease.Shadows // nil: without Redis
+	conn   *cluster.Conn  // the last one; of the goroutine of the keeper
 	batch  []deadline.Expiry
 	seq    uint64 // of the last expiry; with batch, of the goroutine of the keeper
 
@@ -152,6 +153,9 @@ func (q *queue) newKeeper() (queueKeeper, error) {
 		return q.p.newKeeper(q.options())
 	}
 	o := delay.Options{Options: q.options(), ClockOffset: q.p.ClockOffset, Topology: q.p.observing.topologyNow,
+		ConnectToPublish: func(ctx context.Context) (*amqp091.Connection, error) {
+			return q.p.rabbitmq.Connect(ctx, "keep "+q.name, true)
+		},
 		ConnectAMQP10: func(ctx context.Context) (*amqp.Conn, error) { return q.p.rabbitmq.ConnectAMQP10(ctx, "keep "+q.name) }}
 	if q.rule.Mode == cluster.Retry {
 		o.Retry, o.Inventory = &q.rule.Backoff, func() *cluster.Inventory {
@@ -214,8 +218,10 @@ func (q *queue) seenUntil() deadline.Instant {
 }
 
 // connect connects, and drops earlier events: they are of no use to a keeper that begins with nothing.
-func (q *queue) connect(ctx context.Context) (*amqp091.Connection, error) {
-	conn, err := q.p.rabbitmq.Connect(ctx, "keep "+q.name, true)
+func (q *queue) connect(ctx context.Context) (conn *cluster.Conn, err error) {
+	if conn, err = q.p.holding.Connect(ctx, "keep "+q.name, q.conn); err == nil {
+		q.conn = conn
+	}
 	for len(q.events) > 0 { // nobody else reads them now
 		<-q.events
 	}

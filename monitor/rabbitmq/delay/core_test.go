@@ -146,7 +146,7 @@ func TestComesAgain(t *testing.T) {
 // TestKnowsWhatTheLastOneKnew: a keeper begins with the due times that the queue's last keeper knew.
 func TestKnowsWhatTheLastOneKnew(t *testing.T) {
 	o := Options{ClockOffset: noOffset, Options: keeper.Options{Queue: "q", Log: zap.NewNop(), Now: func() deadline.Instant { return 1 }, Remembered: []keeper.Shadow{{Fingerprint: 1, Deadline: 5}, {Fingerprint: 1, Deadline: 9}},
-		Connect: func(context.Context) (*amqp091.Connection, error) { return nil, nil }, Facts: func(context.Context) (keeper.Facts, error) { return keeper.Facts{}, nil }}}
+		Connect: func(context.Context) (*cluster.Conn, error) { return nil, nil }, Facts: func(context.Context) (keeper.Facts, error) { return keeper.Facts{}, nil }}}
 	k, err := New(o)
 	require.NoError(t, err)
 	require.Equal(t, o.Remembered, k.Remembered())
@@ -395,7 +395,7 @@ func TestUnreadableShadows(t *testing.T) {
 		core, warnings := observer.New(zap.WarnLevel)
 		k, err := New(Options{ClockOffset: noOffset, Options: keeper.Options{Queue: "foo.delay", Shadows: failingShadows{}, Log: zap.New(core), Now: func() deadline.Instant { return 1 },
 			Facts:   func(context.Context) (keeper.Facts, error) { return keeper.Facts{}, nil },
-			Connect: func(context.Context) (*amqp091.Connection, error) { stop(); return nil, ctx.Err() }}})
+			Connect: func(context.Context) (*cluster.Conn, error) { stop(); return nil, ctx.Err() }}})
 		require.NoError(t, err)
 		require.NoError(t, k.Run(ctx))
 		require.Equal(t, 1, warnings.Len())

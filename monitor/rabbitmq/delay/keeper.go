@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/Azure/go-amqp"
+	amqp091 "github.com/rabbitmq/amqp091-go"
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
@@ -37,6 +38,8 @@ type Options struct {
 	// Inventory returns the last one, and Topology the exchanges and bindings of then; the error is why they are not known.
 	Inventory func() *cluster.Inventory
 	Topology  func() (map[string]cluster.Exchange, []cluster.Binding, error)
+	// ConnectToPublish opens a connection for what is published.
+	ConnectToPublish func(ctx context.Context) (*amqp091.Connection, error)
 	// ConnectAMQP10 opens an AMQP 1.0 connection; with Aside or Retry it is required.
 	ConnectAMQP10 func(ctx context.Context) (*amqp.Conn, error)
 }

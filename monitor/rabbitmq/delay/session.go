@@ -2,7 +2,6 @@ package delay
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/queuefacts"
 )
@@ -29,7 +29,7 @@ const (
 // session is one connection. One goroutine, run, writes; the others read.
 type session struct {
 	k         *Keeper
-	conn      *amqp091.Connection
+	conn      *cluster.Conn
 	control   *amqp091.Channel // looks, and binds
 	publisher *publisher
 	retries   *retries // nil: mode delay
@@ -57,11 +57,11 @@ func (k *Keeper) runSession(ctx context.Context) (err error) {
 	}
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s := &session{k: k, conn: conn, ctx: inner, began: time.Now(), failed: make(chan error, 1)}
-	s.publisher = &publisher{ctx: inner, spawn: s.wg.Go, connect: k.o.Connect, log: k.log, slots: make(chan struct{}, publishedAtOnce)}
+	s.publisher = &publisher{ctx: inner, spawn: s.wg.Go, connect: k.o.ConnectToPublish, log: k.log, slots: make(chan struct{}, publishedAtOnce)}
 	defer func() {
 		cancel()
 		s.wg.Go(s.publisher.close)
-		_ = conn.CloseDeadline(time.Now().Add(closeTimeout))
+		conn.Close()
 		s.links.close()
 		s.wg.Wait()
 		if k.without = unreadable(err); k.without != nil {
@@ -153,7 +153,6 @@ func (s *session) connectAMQP10() {
 // run writes what the core decides.
 func (s *session) run(ctx context.Context) error {
 	k := s.k
-	closed := s.conn.NotifyClose(make(chan *amqp091.Error, 1))
 	passed := time.NewTicker(passedEvery)
 	defer passed.Stop()
 	timer := time.NewTimer(0)
@@ -189,11 +188,8 @@ func (s *session) run(ctx context.Context) error {
 			return nil
 		case err := <-s.failed:
 			return err
-		case err := <-closed:
-			if err == nil {
-				return errors.New("connection closed")
-			}
-			return fmt.Errorf("connection closed: %w", err)
+		case err := <-s.conn.Lost():
+			return err
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/queuefacts"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -929,7 +930,7 @@ func TestAHolderGoesOnWithoutRedis(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l, connects, waited := &lostLease{held: had}, 0, false
 			k, err := New(Options{Queue: "q", Lease: l, Facts: func(context.Context) (Facts, error) { return Facts{}, nil },
-				Connect: func(context.Context) (*amqp091.Connection, error) {
+				Connect: func(context.Context) (*cluster.Conn, error) {
 					connects++
 					l.held = false
 					return nil, errors.New("no RabbitMQ")

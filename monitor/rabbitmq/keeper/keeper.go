@@ -9,18 +9,18 @@ import (
 	"sync"
 	"time"
 
-	amqp091 "github.com/rabbitmq/amqp091-go"
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/cluster"
 )
 
 // Options of a Keeper. Queue, Connect and Facts are required.
 type Options struct {
 	VHost, Queue string
-	// Connect opens a connection to any node, for this keeper alone. Its heartbeat decides how long a keeper that hangs
+	// Connect returns a connection to any node, or this keeper's part of one. Its heartbeat decides how long a keeper that hangs
 	// keeps its messages; 5 s are good. The keeper closes it.
-	Connect func(context.Context) (*amqp091.Connection, error)
+	Connect func(context.Context) (*cluster.Conn, error)
 	// Facts returns what is true of the queue now. It is called after each connect, after the queue was declared again, and at an
 	// event FactsChanged. Only after the first connect does the keeper wait for it.
 	Facts func(context.Context) (Facts, error)

@@ -4,16 +4,16 @@ import (
 	"context"
 	"testing"
 
-	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/cluster"
 )
 
 // TestKnowsWhatTheLastOneKnew: a keeper begins with the deadlines that the queue's last keeper knew.
 func TestKnowsWhatTheLastOneKnew(t *testing.T) {
 	o := Options{Queue: "q", Now: func() deadline.Instant { return 1 }, Remembered: []Shadow{{Fingerprint: 1, Deadline: 5}, {Fingerprint: 1, Deadline: 9, AgeUnknown: true}},
-		Connect: func(context.Context) (*amqp091.Connection, error) { return nil, nil }, Facts: func(context.Context) (Facts, error) { return Facts{}, nil }}
+		Connect: func(context.Context) (*cluster.Conn, error) { return nil, nil }, Facts: func(context.Context) (Facts, error) { return Facts{}, nil }}
 	k, err := New(o)
 	require.NoError(t, err)
 	require.Equal(t, o.Remembered, k.Remembered())

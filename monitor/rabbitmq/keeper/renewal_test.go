@@ -7,12 +7,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
 	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
@@ -151,7 +151,7 @@ func TestStopIsNoNews(t *testing.T) {
 	quiet(func(ctx context.Context, stop context.CancelFunc, log *zap.Logger) {
 		var told []State
 		k := &Keeper{core: s.c, log: log, lease: &Renewal{Log: log}, told: s.c.state, toldWhy: s.c.reason, o: Options{
-			Connect: func(context.Context) (*amqp091.Connection, error) { stop(); return nil, lost },
+			Connect: func(context.Context) (*cluster.Conn, error) { stop(); return nil, lost },
 			Now:     func() deadline.Instant { return s.m.now },
 			Changed: func(s Status) { told = append(told, s.State) },
 		}}

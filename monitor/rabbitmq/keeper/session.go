@@ -12,11 +12,11 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/cluster"
 )
 
 const (
 	eventsAtOnce = 256
-	closeTimeout = 2 * time.Second
 	stopTimeout  = 8 * time.Second // for the last release, before the process is ended for good
 )
 
@@ -24,7 +24,7 @@ const (
 // and post them as events.
 type session struct {
 	k        *Keeper
-	conn     *amqp091.Connection
+	conn     *cluster.Conn
 	events   chan input
 	ctx      context.Context // ends with the session: nobody reads events after that
 	wg       sync.WaitGroup
@@ -48,10 +48,9 @@ func (k *Keeper) runSession(ctx context.Context) error {
 	s := &session{k: k, conn: conn, ctx: inner, events: make(chan input, 4096), channels: map[uint32]*channel{}}
 	defer func() {
 		cancel()
-		_ = conn.CloseDeadline(time.Now().Add(closeTimeout))
+		conn.Close()
 		s.wg.Wait()
 	}()
-	closed := conn.NotifyClose(make(chan *amqp091.Error, 1))
 	if s.facts = k.facts; s.facts != (Facts{}) { // RabbitMQ may be slow to answer while it misses a node
 		s.facts.Others = min(s.facts.Others, Unclear)
 		s.spawn(s.learn)
@@ -59,7 +58,7 @@ func (k *Keeper) runSession(ctx context.Context) error {
 		return fmt.Errorf("keeper: facts: %w", err)
 	}
 	defer func() { k.facts = s.facts }()
-	return s.run(ctx, closed)
+	return s.run(ctx)
 }
 
 // post hands an input to run; it is dropped when the session has ended.
@@ -72,7 +71,7 @@ func (s *session) post(e input) {
 
 func (s *session) spawn(fn func()) { s.wg.Go(fn) }
 
-func (s *session) run(ctx context.Context, closed <-chan *amqp091.Error) error {
+func (s *session) run(ctx context.Context) error {
 	k := s.k
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -108,11 +107,8 @@ func (s *session) run(ctx context.Context, closed <-chan *amqp091.Error) error {
 			in = func(c *core, now deadline.Instant) { c.stop(now, stopReason(ctx)) }
 		case <-stopBy:
 			return errors.New("keeper: not everything was given back in time")
-		case err := <-closed:
-			if err == nil {
-				return errors.New("keeper: connection closed")
-			}
-			return fmt.Errorf("keeper: connection closed: %w", err)
+		case err := <-s.conn.Lost():
+			return fmt.Errorf("keeper: %w", err)
 		}
 	}
 }
