@@ -38,7 +38,7 @@ INTEGRATION = $(shell $(GO) list ./integration/...)
 PURE     = $(addprefix curfew/,broker/access broker/amqp broker/amqp10 broker/chunked broker/definitions broker/exchange broker/internal/message \
 	broker/operate/admin broker/policy broker/queue broker/server/internal/convert broker/servicebus broker/servicebus/atom cmd/internal/commands cmd/internal/dashboard \
 	$(addprefix cmd/internal/dashboard/internal/,letters overview ui) cmd/internal/queues cmd/internal/reference cmd/internal/settings \
-	monitor/changes monitor/printable monitor/rabbitmq/plan monitor/rabbitmq/queuefacts)
+	monitor/changes monitor/printable monitor/rabbitmq/plan)
 THREADED = $(filter-out $(PURE),$(UNIT))
 
 # Of ./integration, the tests that run the broker within the test's process, where others may keep the machine busy.

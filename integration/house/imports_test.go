@@ -57,14 +57,13 @@ var rooms = map[string][]string{
 	"cmd/internal/dashboard/internal/letters":  {"broker/amqp", "broker/deadletters", "broker/operate", "cmd/internal/dashboard/internal/ui", "monitor/printable"},
 	"cmd/internal/dashboard/internal/topology": {"broker", "broker/access", "broker/operate", "broker/operate/admin", "cmd/internal/dashboard/internal/ui"}, // of broker and access only values
 
-	"monitor/rabbitmq":            {"monitor/rabbitmq/cluster", "monitor/rabbitmq/delay", "monitor/rabbitmq/keeper", "monitor/rabbitmq/lease", "monitor/rabbitmq/observe", "monitor/rabbitmq/queuefacts"},
-	"monitor/rabbitmq/cluster":    {"monitor/rabbitmq/queuefacts"},
-	"monitor/rabbitmq/queuefacts": {},
-	"monitor/rabbitmq/observe":    {"monitor/rabbitmq/cluster", "monitor/rabbitmq/queuefacts"},
-	"monitor/rabbitmq/plan":       {"monitor/rabbitmq/cluster", "monitor/rabbitmq/observe", "monitor/rabbitmq/queuefacts"},
-	"monitor/rabbitmq/keeper":     {"monitor/rabbitmq/queuefacts"},
-	"monitor/rabbitmq/delay":      {"monitor/rabbitmq/cluster", "monitor/rabbitmq/keeper", "monitor/rabbitmq/queuefacts"},
-	"monitor/rabbitmq/lease":      {"monitor/rabbitmq/keeper"},
+	"monitor/rabbitmq":         {"monitor/rabbitmq/cluster", "monitor/rabbitmq/delay", "monitor/rabbitmq/keeper", "monitor/rabbitmq/lease", "monitor/rabbitmq/observe"},
+	"monitor/rabbitmq/cluster": {},
+	"monitor/rabbitmq/observe": {"monitor/rabbitmq/cluster"},
+	"monitor/rabbitmq/plan":    {"monitor/rabbitmq/cluster", "monitor/rabbitmq/observe"},
+	"monitor/rabbitmq/keeper":  {"monitor/rabbitmq/cluster"},
+	"monitor/rabbitmq/delay":   {"monitor/rabbitmq/cluster", "monitor/rabbitmq/keeper"},
+	"monitor/rabbitmq/lease":   {"monitor/rabbitmq/keeper"},
 
 	"cmd/internal/reference": {},
 
@@ -72,7 +71,7 @@ var rooms = map[string][]string{
 	"cmd/internal/queues":   {"broker/deadletters", "broker/operate", "broker/operate/admin", "broker/operate/messages", "broker/queue", "cmd/internal/cli", "monitor/history", "monitor/incident", "monitor/printable"},
 	"cmd/internal/settings": {"broker/policy", "broker/servicebus", "monitor/incident", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
 	"cmd/internal/node":     {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/definitions", "broker/management", "broker/management/rest", "broker/memory", "broker/operate", "broker/operate/admin", "broker/policy", "broker/server", "broker/servicebus", "broker/servicebus/atom", "broker/store", "cmd/internal/settings", "monitor", "monitor/incident", "monitor/audit", "monitor/changes", "monitor/printable", "cmd/internal/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/schedule", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
-	"cmd/internal/commands": {"broker/deadletters", "broker/definitions", "broker/operate", "broker/store", "cmd/internal/cli", "cmd/internal/queues", "cmd/internal/node", "cmd/internal/settings", "monitor/incident", "monitor/audit", "monitor/printable", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/rabbitmq/plan", "monitor/rabbitmq/queuefacts"},
+	"cmd/internal/commands": {"broker/deadletters", "broker/definitions", "broker/operate", "broker/store", "cmd/internal/cli", "cmd/internal/queues", "cmd/internal/node", "cmd/internal/settings", "monitor/incident", "monitor/audit", "monitor/printable", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/rabbitmq/plan"},
 	"cmd/curfew":            {"cmd/internal/commands", "cmd/internal/node"},
 }
 
@@ -118,8 +117,6 @@ var importBans = []struct {
 		"a record of what others say has happened, readable without them"},
 	{"monitor/telemetry", []string{"curfew/broker", "curfew/scheduler", "github.com/redis"},
 		"it sends what others hand over"},
-	{"monitor/rabbitmq/queuefacts", []string{"os", "net", "sync", "log", "time", "context", "go.uber.org/zap", "github.com/rabbitmq"},
-		"what may be held is computed from values: packages above read them"},
 	{"monitor/rabbitmq/cluster", []string{"curfew/broker", "curfew/scheduler", "github.com/redis"},
 		"a RabbitMQ is seen from outside, as any client sees it"},
 	{"monitor/incident", []string{"curfew/broker", "curfew/scheduler", "github.com/redis"},

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/monitor/rabbitmq/cluster"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // open gives access to the virtual host of a URL, with the management API of the node.
@@ -75,7 +74,7 @@ func TestInventory(t *testing.T) {
 	refused("drop-head", cluster.DropsHead, table{"x-max-length": 10})
 	refused("reject", cluster.RejectsPublish, table{"x-max-length-bytes": 1000, "x-overflow": "reject-publish"})
 	limited := cluster.LowDeliveryLimit
-	if family() == queuefacts.Family43 { // where a nack does not count
+	if family() == cluster.Family43 { // where a nack does not count
 		limited = cluster.ByRule
 	}
 	refused("limit", limited, table{"x-queue-type": "quorum", "x-delivery-limit": 2})
@@ -106,7 +105,7 @@ func TestInventory(t *testing.T) {
 		check(t, err)
 		for _, q := range i.Queues {
 			if q.Unknown != 0 {
-				d := cluster.Decide(&q, keepAll(t)[0], i.Server, queuefacts.TTLStats{}, true)
+				d := cluster.Decide(&q, keepAll(t)[0], i.Server, cluster.TTLStats{}, true)
 				require.Contains(t, []cluster.Code{cluster.CannotBeKnown, cluster.IsExclusive, cluster.UniformTTL}, d.Code, q.Name)
 				return false
 			}
@@ -118,7 +117,7 @@ func TestInventory(t *testing.T) {
 	for name, code := range want {
 		q := i.Queue(name)
 		require.NotNil(t, q, name)
-		d := cluster.Decide(q, keepAll(t)[0], i.Server, queuefacts.TTLStats{}, true)
+		d := cluster.Decide(q, keepAll(t)[0], i.Server, cluster.TTLStats{}, true)
 		require.Equal(t, code, d.Code, "%s: %+v", name, d)
 	}
 	busy := i.Queue("busy")
@@ -142,7 +141,7 @@ func TestInventoryWithoutRights(t *testing.T) {
 	names := []string{"orders", "mine", "missing"}
 
 	write := "^curfew\\.tap\\."
-	if family() == queuefacts.Family43 { // where asking for a queue needs some permission
+	if family() == cluster.Family43 { // where asking for a queue needs some permission
 		write = "^(curfew\\.tap\\..*|orders|mine|missing)$"
 	}
 	plain := n.user(t, url, "plain", "", "^curfew\\.tap\\.", write, "^(orders|curfew\\.tap\\..*)$")
@@ -157,7 +156,7 @@ func TestInventoryWithoutRights(t *testing.T) {
 		require.True(t, i.Queue("mine").Exclusive)
 		require.NotEmpty(t, i.Notes)
 		require.Contains(t, i.Notes[0], "only queues that rules name exactly are known")
-		d := cluster.Decide(i.Queue("orders"), keepAll(t)[0], i.Server, queuefacts.TTLStats{}, true)
+		d := cluster.Decide(i.Queue("orders"), keepAll(t)[0], i.Server, cluster.TTLStats{}, true)
 		require.Equal(t, cluster.CannotBeKnown, d.Code)
 		require.Equal(t, version, i.Server.Version)
 	}
@@ -167,7 +166,7 @@ func TestInventoryWithoutRights(t *testing.T) {
 		i, err := open(t, n, watcher).Inventory(t.Context(), nil)
 		check(t, err)
 		require.Empty(t, i.Notes)
-		return i.Queue("orders").Type == queuefacts.Quorum && i.Queue("orders").Unknown == 0
+		return i.Queue("orders").Type == cluster.Quorum && i.Queue("orders").Unknown == 0
 	})
 }
 

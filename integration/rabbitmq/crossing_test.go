@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/integration/crossing"
-	"curfew/monitor/rabbitmq/queuefacts"
+	"curfew/monitor/rabbitmq/cluster"
 )
 
 // TestCrossingRecorded: what was recorded of RabbitMQ 4.3.6 is what it does; 3.10 does not speak AMQP 1.0, and 4.0 takes the same messages, but has those without a header
@@ -19,7 +19,7 @@ func TestCrossingRecorded(t *testing.T) {
 	t.Parallel()
 	n := sharedNode(t)
 	seen, err := crossing.Record(t.Context(), n.url)
-	if family() == queuefacts.Family3 {
+	if family() == cluster.Family3 {
 		require.Error(t, err, "it does not speak AMQP 1.0")
 		return
 	}
@@ -29,7 +29,7 @@ func TestCrossingRecorded(t *testing.T) {
 		return
 	}
 	want, have := strings.Split(crossing.RabbitMQ, "\n"), strings.Split(seen, "\n")
-	if family() != queuefacts.Family43 {
+	if family() != cluster.Family43 {
 		require.Len(t, have, len(want))
 		return
 	}

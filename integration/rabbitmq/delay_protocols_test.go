@@ -14,9 +14,9 @@ import (
 
 	"curfew/broker/operate/messages"
 	"curfew/integration/testenv"
+	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/delay"
 	"curfew/monitor/rabbitmq/keeper"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // ofAllKinds are messages with all properties, with each type of header, and with none. Those with a message-id are named by it.
@@ -49,7 +49,7 @@ func TestDelayedOverBothProtocols(t *testing.T) {
 	p.bar()
 	barred := urlsIn("guest", []*node{{addr: p.addr}}, d.vhost)
 	order, engines := []string{barred, d.url, barred}, map[string]string{barred: "hold", d.url: "hold"}
-	if family() == queuefacts.Family43 {
+	if family() == cluster.Family43 {
 		order, engines[d.url] = order[:2], "aside+hold" // what is aside is out of reach
 	}
 	var first map[string]int64
@@ -125,7 +125,7 @@ func TestDelayedDecimal(t *testing.T) {
 	require.True(t, d.send("decimal", 3*time.Second, amqp091.Table{"price": amqp091.Decimal{Scale: 2, Value: 314}}, "").Wait())
 	require.True(t, d.send("after", 4*time.Second, nil, "").Wait())
 	eventually(t, answerLimit, "all to be held", func() bool { return r.queue("foo.delay").Held == 3 })
-	if troubles := r.queue("foo.delay").Troubles; family() != queuefacts.Family3 {
+	if troubles := r.queue("foo.delay").Troubles; family() != cluster.Family3 {
 		require.Len(t, troubles, 1)
 		require.Contains(t, troubles[0].Reason, "RabbitMQ fails to deliver a message over AMQP 1.0: Session error: function_clause")
 	}
@@ -138,7 +138,7 @@ func TestDelayedDecimal(t *testing.T) {
 func TestReplacesOnlyItsOwn(t *testing.T) {
 	t.Parallel()
 	n := sharedNode(t)
-	if family() != queuefacts.Family43 {
+	if family() != cluster.Family43 {
 		return // nothing is put aside
 	}
 	d := declareDelays(t, n)
@@ -203,7 +203,7 @@ func TestReplacesOnlyItsOwn(t *testing.T) {
 func TestTombstoneRefused(t *testing.T) {
 	t.Parallel()
 	n := sharedNode(t)
-	if family() != queuefacts.Family43 {
+	if family() != cluster.Family43 {
 		return // nothing is put aside
 	}
 	d := declareDelays(t, n)

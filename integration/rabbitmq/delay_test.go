@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/integration/testenv"
+	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/plan"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // delays is a delayed exchange foo with a consumer, and a history of what it was to deliver and has delivered.
@@ -224,7 +224,7 @@ func TestDelayCommands(t *testing.T) {
 	require.Equal(t, "cancelled", tell("cancel a", 0, amqp091.Table{"x-cancel": "a"}))
 	require.Equal(t, "cancelled", tell("cancel a again", 0, amqp091.Table{"x-cancel": "a"}))
 	absent := []string{"not found"}
-	if family() == queuefacts.Family43 {
+	if family() == cluster.Family43 {
 		absent = append(absent, "unknown") // as long as RabbitMQ may have something aside
 	}
 	require.Contains(t, absent, tell("cancel z", 0, amqp091.Table{"x-cancel": "z"}))
@@ -365,7 +365,7 @@ func TestPutAside(t *testing.T) {
 	check(t, os.WriteFile(watch, []byte("queues: [{queue: '*.delay', mode: delay, cancel: any}]"), 0o600))
 	first := startReplica(t, d.n, d.url, "", "one", watch)
 	d.bound()
-	if family() != queuefacts.Family43 {
+	if family() != cluster.Family43 {
 		eventually(t, answerLimit, "to hold", func() bool { return first.queue("foo.delay").Engine == "hold" })
 		return
 	}
@@ -398,7 +398,7 @@ func TestPutAside(t *testing.T) {
 // TestPutAsideNodeRestarts: the node is killed with -9 and started again, and RabbitMQ still knows when each message is due.
 func TestPutAsideNodeRestarts(t *testing.T) {
 	t.Parallel()
-	if family() != queuefacts.Family43 {
+	if family() != cluster.Family43 {
 		return // nothing is put aside
 	}
 	n := loneNode(t)
@@ -418,7 +418,7 @@ func TestPutAsideNodeRestarts(t *testing.T) {
 func TestTombstoneCut(t *testing.T) {
 	t.Parallel()
 	n := sharedNode(t)
-	if family() != queuefacts.Family43 {
+	if family() != cluster.Family43 {
 		return // nothing is put aside
 	}
 	d := declareDelays(t, n)
@@ -489,7 +489,7 @@ func TestDelayConsumers(t *testing.T) {
 	eventually(t, time.Minute, "a consumer to be told", told)
 	check(t, ch.Close())
 	alone("after that")
-	if family() == queuefacts.Family3 {
+	if family() == cluster.Family3 {
 		return
 	}
 	conn, err := amqp.Dial(t.Context(), "amqp://"+d.n.addr, &amqp.ConnOptions{HostName: "vhost:" + d.vhost, SASLType: amqp.SASLTypePlain("guest", "guest")})

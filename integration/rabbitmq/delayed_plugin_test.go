@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/monitor/rabbitmq"
-	"curfew/monitor/rabbitmq/queuefacts"
+	"curfew/monitor/rabbitmq/cluster"
 )
 
 // delayedTypes are the types of exchange behind those of type x-delayed-message.
@@ -28,7 +28,7 @@ var delayedTypes = []string{"direct", "topic", "fanout", "headers"}
 func TestDelayedPlugin(t *testing.T) {
 	t.Parallel()
 	n := sharedNode(t)
-	if family() != queuefacts.Family43 {
+	if family() != cluster.Family43 {
 		return
 	}
 	modules, err := filepath.Abs("../../.cache/node/node_modules")
@@ -98,14 +98,14 @@ func TestDelayedMessagesWithoutAQueue(t *testing.T) {
 	exchanges := []string{"foo"}
 	check(t, d.publish.QueueUnbind("jobs", "#", "foo.now", nil))
 	check(t, d.publish.QueueBind("jobs", "a.b", "foo.now", false, nil))
-	if family() == queuefacts.Family43 {
+	if family() == cluster.Family43 {
 		exchanges = append(exchanges, "old")
 		check(t, d.publish.ExchangeDeclare("old", "x-delayed-message", true, false, false, false, amqp091.Table{"x-delayed-type": "topic"}))
 		check(t, d.publish.QueueBind("jobs", "a.b", "old", false, nil))
 	}
 	check(t, d.publish.ExchangeDeclare("nowhere", "topic", true, false, false, false, nil))
 	stuck := amqp091.Table{"x-queue-type": "quorum", "x-dead-letter-exchange": "nowhere", "x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"}
-	if family() != queuefacts.Family3 {
+	if family() != cluster.Family3 {
 		stuck["x-delivery-limit"] = -1
 	}
 	_, err := d.publish.QueueDeclare("stuck.delay", true, false, false, false, stuck)
@@ -150,7 +150,7 @@ func TestDelayedMessagesWithoutAQueue(t *testing.T) {
 func TestDelayedExchangeThatIsNew(t *testing.T) {
 	t.Parallel()
 	n := sharedNode(t)
-	if family() != queuefacts.Family43 {
+	if family() != cluster.Family43 {
 		return
 	}
 	vhost, at := n.vhost(t)
@@ -180,7 +180,7 @@ func TestDelayedExchangeThatIsNew(t *testing.T) {
 func TestDelayedPluginImported(t *testing.T) {
 	t.Parallel()
 	n := sharedNode(t)
-	if family() != queuefacts.Family43 {
+	if family() != cluster.Family43 {
 		return
 	}
 	vhost, url := n.vhost(t)
@@ -216,7 +216,7 @@ func TestDelayedPluginImported(t *testing.T) {
 func TestDelayedPluginBoundToAnExchange(t *testing.T) {
 	t.Parallel()
 	n := sharedNode(t)
-	if family() != queuefacts.Family43 {
+	if family() != cluster.Family43 {
 		return
 	}
 	_, url := n.vhost(t)
@@ -254,7 +254,7 @@ func TestDelayedPluginBoundToAnExchange(t *testing.T) {
 // TestDelayedPluginOnThreeNodes: what waits while no Curfew runs, and while every node is killed and started again, is delivered once, and not early.
 func TestDelayedPluginOnThreeNodes(t *testing.T) {
 	nodes := threeNodes(t)
-	if family() != queuefacts.Family43 {
+	if family() != cluster.Family43 {
 		return
 	}
 	vhost, url := nodes[0].vhost(t)

@@ -26,7 +26,6 @@ import (
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/lease"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // TestKeeperStandsAsideForConsumers: an application comes, seen by a look or an event, gets all in order, and goes.
@@ -158,7 +157,7 @@ func TestKeeperSurvivesLosses(t *testing.T) {
 			_, err := q.ch.QueueDelete(q.name, false, false, false)
 			check(t, err)
 			q.declare(nil)
-			if kind == queuefacts.Quorum && family() == queuefacts.Family3 { // where nothing else shows it
+			if kind == cluster.Quorum && family() == cluster.Family3 { // where nothing else shows it
 				events <- keeper.Event{Kind: keeper.QueueDeleted}
 			}
 			r.reach(t, keeper.Keeping, 0)
@@ -201,7 +200,7 @@ func TestKeeperSurvivesLosses(t *testing.T) {
 func TestKeeperSparesTheDeliveryLimit(t *testing.T) {
 	t.Parallel()
 	_, url := sharedNode(t).vhost(t)
-	q := declareKept(t, url, "limited", queuefacts.Quorum, amqp091.Table{"x-delivery-limit": 5})
+	q := declareKept(t, url, "limited", cluster.Quorum, amqp091.Table{"x-delivery-limit": 5})
 	q.facts.DeliveryLimit = 5
 	q.fill(20, strconv.Itoa, func(int) time.Duration { return time.Hour })
 	for range 2 {
@@ -210,7 +209,7 @@ func TestKeeperSparesTheDeliveryLimit(t *testing.T) {
 		r.stop()
 	}
 	r := q.keep(t, nil)
-	if family() == queuefacts.Family43 { // where a nack does not count
+	if family() == cluster.Family43 { // where a nack does not count
 		r.reach(t, keeper.Keeping, 20)
 	} else if s := r.reach(t, keeper.Refused, 0); !strings.Contains(s.Reason, "delivery limit") {
 		t.Errorf("%+v", s)
@@ -227,8 +226,8 @@ func TestKeeperAndARestartedNode(t *testing.T) {
 	n := loneNode(t)
 	_, url := n.vhost(t)
 	declared := time.Now()
-	queues := map[queuefacts.Type]*keptQueue{}
-	keepers := map[queuefacts.Type]*running{}
+	queues := map[cluster.QueueType]*keptQueue{}
+	keepers := map[cluster.QueueType]*running{}
 	for _, kind := range queueTypes {
 		q := declareKept(t, url, "restart."+string(kind), kind, nil)
 		r := q.keep(t, func(o *keeper.Options) { o.PerChannel = 100 })
@@ -445,7 +444,7 @@ func TestKeeperWithoutRedis(t *testing.T) {
 	t.Parallel()
 	_, url := sharedNode(t).vhost(t)
 	store := testenv.StartRedis(t)
-	q := declareKept(t, url, "noredis", queuefacts.Classic, nil)
+	q := declareKept(t, url, "noredis", cluster.Classic, nil)
 	shadows := lease.NewShadows(store.Client, lease.Space{}, q.name, false, func() time.Duration { return 0 }, zap.NewNop())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -484,7 +483,7 @@ func TestKeeperRollsStretches(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			var args amqp091.Table
-			if kind == queuefacts.Quorum && family() == queuefacts.Family40 { // whose default limit would be reached by that many generations
+			if kind == cluster.Quorum && family() == cluster.Family40 { // whose default limit would be reached by that many generations
 				args = amqp091.Table{"x-delivery-limit": -1}
 			}
 			q := declareKept(t, url, "rolled."+string(kind), kind, args)
@@ -509,7 +508,7 @@ func TestKeeperRollsStretches(t *testing.T) {
 			}
 			q.expectDead(due, answerLimit)
 			rolls := uint64(15)
-			if family() == queuefacts.Family43 { // which has no generations: only messages of unknown age are given back, for some seconds
+			if family() == cluster.Family43 { // which has no generations: only messages of unknown age are given back, for some seconds
 				rolls = 5
 			}
 			eventually(t, answerLimit, "rolls", func() bool { return r.Status().Counts.Rolls >= rolls })
@@ -522,7 +521,7 @@ func TestKeeperRollsStretches(t *testing.T) {
 				percentile(late, 0.5), late[len(late)-1])
 			// Some forty rolls while the queue is published to displaced 0 to 6 of 650 messages on a busy machine. One place in
 			// twenty is far from the order of a queue whose messages are all delivered again.
-			allowed := map[queuefacts.Type]int{queuefacts.Quorum: (before + after - due) / 20}[kind]
+			allowed := map[cluster.QueueType]int{cluster.Quorum: (before + after - due) / 20}[kind]
 			if n := breaks(q.drain(t, before+after-due)); n > allowed {
 				t.Errorf("%d breaks in the order", n)
 			} else if n > 0 {
@@ -552,7 +551,7 @@ func TestKeeperMakesRoomForPolling(t *testing.T) {
 				if found == nil {
 					t.Fatal("the queue is not listed")
 				}
-				return cluster.Decide(found, rule, i.Server, queuefacts.TTLStats{}, true)
+				return cluster.Decide(found, rule, i.Server, cluster.TTLStats{}, true)
 			}
 			q := declareKept(t, url, "polled."+string(kind), kind, nil)
 			r := q.keep(t, nil)

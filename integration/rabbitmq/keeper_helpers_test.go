@@ -15,11 +15,10 @@ import (
 
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // queueTypes are the types that can be kept.
-var queueTypes = []queuefacts.Type{queuefacts.Classic, queuefacts.Quorum}
+var queueTypes = []cluster.QueueType{cluster.Classic, cluster.Quorum}
 
 // keptQueue is a queue with a dead-letter queue, whose letters are read as they come.
 type keptQueue struct {
@@ -50,11 +49,11 @@ type letter struct {
 	queue  string // of the first death
 }
 
-func declareKept(t testing.TB, url, name string, kind queuefacts.Type, args amqp091.Table) *keptQueue {
+func declareKept(t testing.TB, url, name string, kind cluster.QueueType, args amqp091.Table) *keptQueue {
 	t.Helper()
 	q := &keptQueue{t: t, url: url, name: name, facts: keeper.Facts{Type: kind, Family: family(), TTL: -1, ConsumerTimeout: 30 * time.Minute},
 		unconfirmed: 64, deadline: map[string]time.Time{}, letters: map[string]letter{}, forgotten: map[string]bool{}}
-	if kind == queuefacts.Quorum && family() != queuefacts.Family3 {
+	if kind == cluster.Quorum && family() != cluster.Family3 {
 		q.facts.DeliveryLimit = 20 // by default
 	}
 	q.conn = dial(t, url)
@@ -309,11 +308,10 @@ func connectTo(url string) func(context.Context) (*cluster.Conn, error) {
 	}
 }
 
+// own is a connection that nobody else uses.
 func own(conn *amqp091.Connection, err error) (*cluster.Conn, error) {
-	if err != nil {
-		return nil, err
-	}
-	return cluster.Own(conn), nil
+	p := &cluster.Pool{Most: 1, Open: func(context.Context, string) (*amqp091.Connection, error) { return conn, err }}
+	return p.Connect(context.Background(), "", nil)
 }
 
 // reach waits for a state with that number of messages held.

@@ -22,7 +22,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"curfew/integration/testenv"
-	"curfew/monitor/rabbitmq/queuefacts"
+	"curfew/monitor/rabbitmq/cluster"
 )
 
 const (
@@ -113,7 +113,7 @@ func runNodes(count int) (nodes []*node, err error) {
 		return nil, err
 	}
 	config := "cluster_formation.peer_discovery_backend = classic_config\n"
-	if family() == queuefacts.Family3 { // later versions do not wait for a random time
+	if family() == cluster.Family3 { // later versions do not wait for a random time
 		config += "cluster_formation.randomized_startup_delay_range.min = 0\ncluster_formation.randomized_startup_delay_range.max = 1\n"
 	}
 	for i := range count {
@@ -125,7 +125,7 @@ func runNodes(count int) (nodes []*node, err error) {
 		err = errors.Join(err, n.prepare(config))
 	}
 	together := nodes
-	if err == nil && family() == queuefacts.Family3 { // the others find it when they start; later versions wait for each other
+	if err == nil && family() == cluster.Family3 { // the others find it when they start; later versions wait for each other
 		err = nodes[0].start()
 		together = nodes[1:]
 	}
@@ -162,7 +162,7 @@ func (n *node) prepare(config string) error {
 	_, httpPort, _ := strings.Cut(strings.TrimPrefix(n.http, "http://"), ":")
 	_, port, _ := strings.Cut(n.addr, ":")
 	enabled := plugins
-	if family() == queuefacts.Family43 {
+	if family() == cluster.Family43 {
 		folder, err := delayedPlugin()
 		if err != nil {
 			return err

@@ -17,7 +17,6 @@ import (
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/observe"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // observing is an Observer at work, with what it has reported.
@@ -308,7 +307,7 @@ func TestTapsGo(t *testing.T) {
 	declare(t, ch, "jobs", nil)
 	check(t, ch.QueueBind("jobs", "a", "amq.topic", false, nil))
 	write := `^curfew\.tap\.`
-	if family() == queuefacts.Family43 { // where counting needs some permission
+	if family() == cluster.Family43 { // where counting needs some permission
 		write = `^(curfew\.tap\..*|jobs)$`
 	}
 	user := n.user(t, url, "observer", "monitoring", `^curfew\.tap\.`, write, `^(curfew\.tap\..*|amq\.topic)$`)
@@ -320,7 +319,7 @@ func TestTapsGo(t *testing.T) {
 	eventually(t, answerLimit, "the second binding", func() bool { return o.state("jobs").Restarts == 1 && o.state("jobs").Tapped })
 	publish(t, ch, "amq.topic", "b", "60000", 7)
 	eventually(t, answerLimit, "the messages", func() bool { return o.state("jobs").Entered == 7 })
-	require.Equal(t, queuefacts.TTLStats{Messages: 12, Expiring: 12, Least: 60_000, Most: 60_000}, o.state("jobs").Seen)
+	require.Equal(t, cluster.TTLStats{Messages: 12, Expiring: 12, Least: 60_000, Most: 60_000}, o.state("jobs").Seen)
 
 	taps := func() (names []string) {
 		var list []struct{ Name string }

@@ -11,7 +11,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"curfew/integration/testenv"
-	"curfew/monitor/rabbitmq/queuefacts"
+	"curfew/monitor/rabbitmq/cluster"
 )
 
 // TestReplicasOnThreeNodes runs two `curfew serve` beside three nodes, each of which names the cluster after itself, in a virtual host with queues
@@ -25,9 +25,9 @@ func TestReplicasOnThreeNodes(t *testing.T) {
 	vhost, url := calm.vhost(t)
 	calm.api(t, http.MethodPut, "operator-policies/"+vhost+"/limit", map[string]any{"pattern": "^elsewhere$", "definition": map[string]any{"max-length": 10}, "apply-to": "queues"}, nil)
 	args := table{"x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"}
-	q := declareKept(t, url, "kept", queuefacts.Quorum, args)
+	q := declareKept(t, url, "kept", cluster.Quorum, args)
 	q.repeats = true
-	if family() == queuefacts.Family43 {
+	if family() == cluster.Family43 {
 		calm.api(t, http.MethodPut, "policies/"+vhost+"/kept", map[string]any{"pattern": "^kept$", "definition": map[string]any{"consumer-disconnected-timeout": 1000}, "apply-to": "queues"}, nil)
 	}
 	declare(t, q.ch, "published-only", table{"x-queue-type": "quorum"})
@@ -106,7 +106,7 @@ func strandedBefore43(t *testing.T, calm *node, vhost string, q *keptQueue, due 
 	const tellWithin = 2 * time.Minute
 	began, asked, moved := time.Now(), time.Now(), false
 	eventually(t, 2*tellWithin, "everything due to be dead-lettered, or told as stranded", func() bool {
-		if q.dead() >= due || family() == queuefacts.Family43 {
+		if q.dead() >= due || family() == cluster.Family43 {
 			return true
 		}
 		if moved || time.Since(asked) < time.Second {

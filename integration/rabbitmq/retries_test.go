@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/integration/testenv"
-	"curfew/monitor/rabbitmq/queuefacts"
+	"curfew/monitor/rabbitmq/cluster"
 )
 
 // retries are work queues whose workers reject everything, on a node that is set up as the plan prints it.
@@ -109,7 +109,7 @@ func (r *retries) depth(queue string) int {
 
 // waitsIn is the queue in which what was rejected in a work queue waits.
 func waitsIn(work string) string {
-	if family() == queuefacts.Family3 {
+	if family() == cluster.Family3 {
 		return work + ".retry.delay"
 	}
 	return "retry.delay"
@@ -187,7 +187,7 @@ func TestRetriesOfADecimal(t *testing.T) {
 		check(t, r.ch.Publish("shop", "order.new", false, false, amqp091.Publishing{DeliveryMode: amqp091.Persistent, MessageId: id, AppId: "app", UserId: "guest", Headers: headers, Body: []byte(id)}))
 	}
 	eventually(t, time.Minute, "all to be parked", func() bool { return r.depth("jobs.failed") == len(ids) })
-	if troubles := c.queue(waitsIn("jobs")).Troubles; family() != queuefacts.Family3 {
+	if troubles := c.queue(waitsIn("jobs")).Troubles; family() != cluster.Family3 {
 		require.Len(t, troubles, 1)
 		require.Contains(t, troubles[0].Reason, "RabbitMQ fails to deliver a message over AMQP 1.0: Session error: function_clause")
 	}
@@ -333,7 +333,7 @@ func TestRetryOfADeletedQueue(t *testing.T) {
 	_, err := r.ch.QueueDelete("jobs", false, false, false)
 	check(t, err)
 	eventually(t, answerLimit, "it to be discarded", func() bool { return c.queue(waitsIn("jobs")).Held == 0 })
-	if family() != queuefacts.Family3 {
+	if family() != cluster.Family3 {
 		eventually(t, 2*time.Minute, "it to be told", func() bool {
 			told := c.queue(waitsIn("jobs")).Troubles
 			return len(told) > 0 && told[0].Name == "undelivered" && strings.Contains(told[0].Reason, "are in retry.undelivered")
@@ -343,7 +343,7 @@ func TestRetryOfADeletedQueue(t *testing.T) {
 	check(t, err)
 	end(c.cmd)
 	startReplica(t, r.n, r.own, "", "two", r.watch)
-	if family() == queuefacts.Family3 { // there the operator has bound it
+	if family() == cluster.Family3 { // there the operator has bound it
 		check(t, r.ch.QueueBind("jobs", "", "jobs.retry.back", false, nil))
 	}
 	eventually(t, 6*time.Minute, "it to be back, which RabbitMQ tries every three minutes", func() bool { return r.depth("jobs") == 1 })

@@ -22,7 +22,6 @@ import (
 	"curfew/integration/faults/history"
 	"curfew/integration/testenv"
 	"curfew/monitor/rabbitmq/cluster"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 const (
@@ -97,7 +96,7 @@ type round struct {
 	mode   cluster.Mode
 	work   *workQueue // with mode retry
 	queue  string
-	kind   queuefacts.Type
+	kind   cluster.QueueType
 	policy map[string]any
 
 	keepers  []*replica
@@ -197,7 +196,7 @@ func (rs *rounds) prepare() {
 func (rs *rounds) round(t *testing.T, number int, day badDay, mode cluster.Mode) {
 	r := &round{rounds: rs, t: t, day: day, mode: mode, queue: fmt.Sprintf("round-%02d", number), kind: queueTypes[rs.random.IntN(2)], consumed: map[string]bool{},
 		policy: map[string]any{"dead-letter-exchange": "dlx.one"}}
-	if r.kind == queuefacts.Quorum {
+	if r.kind == cluster.Quorum {
 		r.policy["dead-letter-strategy"], r.policy["overflow"] = "at-least-once", "reject-publish"
 	}
 	if mode.Waits() {
@@ -493,7 +492,7 @@ func (r *round) restartNode() {
 }
 
 func (r *round) moveLeader() {
-	if r.kind == queuefacts.Classic {
+	if r.kind == cluster.Classic {
 		r.cut() // it has no leader to move
 		return
 	}
@@ -505,7 +504,7 @@ func (r *round) moveLeader() {
 // killNode kills a node that a keeper may be connected to and that may lead the queue, and starts it again.
 func (r *round) killNode() {
 	n := r.nodes[r.random.IntN(2)]
-	if r.kind == queuefacts.Quorum && r.random.IntN(2) == 0 {
+	if r.kind == cluster.Quorum && r.random.IntN(2) == 0 {
 		r.calm.moveLeader(r.t, r.vhost, r.queue, n)
 	}
 	n.kill()

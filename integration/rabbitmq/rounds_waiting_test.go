@@ -13,7 +13,6 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"curfew/monitor/rabbitmq/cluster"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // longDelay is the delay of what is not due in its round: from 4.3 on it is put aside, and held before the end.
@@ -49,15 +48,15 @@ func watchFile(t testing.TB, mode cluster.Mode, queues string) string {
 
 // waitInstead makes the round one with a queue in which messages wait, as the plan sets it up.
 func (r *round) waitInstead() {
-	if r.mode == cluster.Retry || family() == queuefacts.Family43 {
-		r.kind = queuefacts.Quorum
+	if r.mode == cluster.Retry || family() == cluster.Family43 {
+		r.kind = cluster.Quorum
 	}
-	if r.kind == queuefacts.Quorum {
+	if r.kind == cluster.Quorum {
 		r.policy["dead-letter-strategy"], r.policy["overflow"] = "at-least-once", "reject-publish"
-		if family() != queuefacts.Family3 {
+		if family() != cluster.Family3 {
 			r.policy["delivery-limit"] = -1
 		}
-		if family() == queuefacts.Family43 {
+		if family() == cluster.Family43 {
 			r.policy["consumer-disconnected-timeout"] = 1000
 		}
 	}
@@ -86,7 +85,7 @@ func (r *round) startWork() {
 	check(t, r.ch.ExchangeDeclare("retry-"+r.queue, "fanout", true, false, false, false, nil))
 	check(t, r.ch.QueueBind(r.queue, "", "retry-"+r.queue, false, nil))
 	kind := "headers" // Curfew binds it
-	if family() == queuefacts.Family3 {
+	if family() == cluster.Family3 {
 		kind = "fanout"
 	}
 	check(t, r.ch.ExchangeDeclare("back-"+r.queue, kind, true, false, false, false, nil))

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"curfew/monitor/rabbitmq/cluster"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // debianServer is where Debian's package puts RabbitMQ.
@@ -35,7 +34,7 @@ var version string
 func serverVersion() cluster.Server { return cluster.Server{Product: "RabbitMQ", Version: version} }
 
 // family is the range of versions that treat held messages alike.
-func family() queuefacts.Family { return serverVersion().Family() }
+func family() cluster.Family { return serverVersion().Family() }
 
 // tool returns the path of one of them. All are in one folder, for scripts.
 func tool(name string) string { return filepath.Join(scratch, "tools", name) }

@@ -15,7 +15,6 @@ import (
 
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // turns are nodes that serve the whole run, one test at a time: what happens to them happens to all their queues.
@@ -92,7 +91,7 @@ func (n *node) moveLeader(t testing.TB, vhost, queue string, to *node) {
 // 4.0 on some always are.
 func (n *node) waitForLive(t testing.TB, vhost string, q *keptQueue) {
 	t.Helper()
-	if family() != queuefacts.Family3 {
+	if family() != cluster.Family3 {
 		return
 	}
 	eventually(t, answerLimit, "every consumer to be live", func() bool {
@@ -146,7 +145,7 @@ func TestThreeNodes(t *testing.T) {
 	nodes := threeNodes(t)
 	calm := nodes[2] // of the publisher and the reader
 	vhost, url := calm.vhost(t)
-	q := declareKept(t, url, "kept", queuefacts.Quorum, table{"x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"})
+	q := declareKept(t, url, "kept", cluster.Quorum, table{"x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"})
 	q.repeats = true
 	c := mustOpen(t, cluster.Options{URL: urlsIn("guest", nodes, vhost)})
 	var mu sync.Mutex
@@ -186,7 +185,7 @@ func TestThreeNodes(t *testing.T) {
 	}
 	fill := func() { t.Helper(); fillWithin(3 * time.Second) }
 	limit := time.Minute
-	if family() == queuefacts.Family43 {
+	if family() == cluster.Family43 {
 		limit = 2 * time.Minute // messages of cancelled consumers on a lost node come back after a minute
 	}
 	// strandedBy3x moves the leader once more where 3.10 keeps messages for channels that are gone. A consumer that asks while the queue has no
@@ -228,7 +227,7 @@ func TestThreeNodes(t *testing.T) {
 
 	fill()
 	nodes[1].kill() // the leader
-	if family() == queuefacts.Family3 {
+	if family() == cluster.Family3 {
 		strandedBy3x()
 	}
 	kept("the leader's node killed")
@@ -239,7 +238,7 @@ func TestThreeNodes(t *testing.T) {
 		t.Helper()
 		calm.waitForLive(t, vhost, q)
 		n.kill()
-		if strands := family() == queuefacts.Family40; !strands {
+		if strands := family() == cluster.Family40; !strands {
 			defer func() { check(t, n.start()) }()
 		} else {
 			check(t, n.start())

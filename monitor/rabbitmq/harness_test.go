@@ -18,7 +18,6 @@ import (
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/observe"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // fakeRabbitMQ is a cluster with the queues that a test declares.
@@ -119,7 +118,7 @@ func (r *fakeRabbitMQ) set(kind cluster.EventKind, change func(queues map[string
 func (r *fakeRabbitMQ) declare(names ...string) {
 	r.set(cluster.Changed, func(queues map[string]cluster.Queue) {
 		for _, name := range names {
-			queues[name] = cluster.Queue{Name: name, Type: queuefacts.Quorum, Durable: true, State: "running",
+			queues[name] = cluster.Queue{Name: name, Type: cluster.Quorum, Durable: true, State: "running",
 				Arguments: map[string]any{"x-dead-letter-exchange": "dlx"}}
 		}
 	})

@@ -16,7 +16,6 @@ import (
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/lease"
 	"curfew/monitor/rabbitmq/observe"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 const (
@@ -29,8 +28,8 @@ const (
 	lookTimes = 3
 	// settle is how long changes are collected, and the shortest time between two inventories.
 	settle = 200 * time.Millisecond
-	// restShare is how many times as long as an inventory took no event has another one taken, up to lookAgain, or as long as it took if that is
-	// more: each is work for RabbitMQ, in proportion to all queues, and queues for replies may come and go all the time.
+	// restShare is how many times as long as an inventory took none is taken without an event, and no event has another one taken up to lookAgain, or for
+	// as long as it took if that is more: each is work for RabbitMQ, in proportion to all queues, and queues for replies may come and go all the time.
 	restShare = 4
 	// lookTimeout is for one inventory.
 	lookTimeout = time.Minute
@@ -73,12 +72,13 @@ func (p *Primary) runInventory(ctx context.Context, running *sync.WaitGroup) {
 			return
 		}
 		began := time.Now()
-		next, unclear := every, p.take(ctx, running)
+		unclear := p.take(ctx, running)
+		took := time.Since(began)
+		next := max(every, restShare*took)
 		if again > 0 || unclear {
 			again = max(again-1, 0)
 			next = min(every, lookAgain)
 		}
-		took := time.Since(began)
 		changes, rested = nil, time.After(min(restShare*took, max(took, lookAgain)))
 		if !deadline.Sleep(ctx, settle) {
 			return
@@ -241,10 +241,6 @@ func (q *queue) decideLocked(found *cluster.Queue, s cluster.Server, exact bool)
 	q.decision = d
 	_, deadLettered := found.DeadLetterExchange()
 	q.deadLettered.Store(deadLettered)
-	q.kind = found.Type
-	if q.kind == queuefacts.UnknownType {
-		q.kind = q.rule.Assume
-	}
 	if facts := factsOf(found, q.rule, s, q.facts.Others); facts != q.facts {
 		q.facts = facts
 		q.factsChangedLocked()
@@ -334,7 +330,7 @@ func (q *queue) noteSharedLocked(found *cluster.Queue) {
 // factsOf returns the facts of a queue for its keeper.
 func factsOf(q *cluster.Queue, rule cluster.Rule, s cluster.Server, others keeper.Presence) keeper.Facts {
 	asked := *q
-	if asked.Type == queuefacts.UnknownType {
+	if asked.Type == cluster.UnknownType {
 		asked.Type = rule.Assume
 	}
 	f := keeper.Facts{Type: asked.Type, Family: s.Family(), TTL: -1, Others: others}

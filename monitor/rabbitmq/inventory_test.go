@@ -12,7 +12,6 @@ import (
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/delay"
 	"curfew/monitor/rabbitmq/keeper"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // TestKeepersFollowTheInventory: a keeper runs as long as its queue exists and nothing prevents keeping it.
@@ -71,7 +70,7 @@ func TestFactsReachTheKeeper(t *testing.T) {
 			return facts
 		}
 		facts := readFacts()
-		require.Equal(t, keeper.Facts{Type: queuefacts.Quorum, Family: queuefacts.Family3, TTL: -1, Others: keeper.Absent}, facts)
+		require.Equal(t, keeper.Facts{Type: cluster.Quorum, Family: cluster.Family3, TTL: -1, Others: keeper.Absent}, facts)
 		rabbitmq.setPolicy("keep-a", map[string]any{"delivery-limit": int64(40), "consumer-timeout": int64(60_000)})
 		time.Sleep(time.Second)
 		k := r.keeper("keep-a")
@@ -109,7 +108,7 @@ func TestInventoryAway(t *testing.T) {
 		require.Contains(t, r.Status().Reasons[0], "stay kept (connection refused)")
 		facts, err := r.keeper("keep-a").o.Facts(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, queuefacts.Quorum, facts.Type, "the last ones known")
+		require.Equal(t, cluster.Quorum, facts.Type, "the last ones known")
 		rabbitmq.fail(nil)
 		time.Sleep(time.Minute)
 		require.Empty(t, r.Status().Reasons)
@@ -133,6 +132,20 @@ func TestQueuesComeAndGoAllTheTime(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, r.look(t.Context()))
 		require.Less(t, time.Since(began), 3*time.Second)
+	})
+}
+
+// TestManyQueuesAreListedSeldom: while nothing happens, listing them is a fifth of the time at most, however long it takes.
+func TestManyQueuesAreListedSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rabbitmq := newFakeRabbitMQ(t)
+		rabbitmq.slow = 20 * time.Second
+		newRunning(t, rabbitmq, "one", nil).start()
+		time.Sleep(5 * time.Minute)
+		_, before := rabbitmq.counts()
+		time.Sleep(1000 * time.Second)
+		_, after := rabbitmq.counts()
+		require.InDelta(t, 10, after-before, 1)
 	})
 }
 
@@ -281,7 +294,7 @@ func TestStrandedMessages(t *testing.T) {
 		counts := func(unacked int64) {
 			rabbitmq.set(cluster.Changed, func(queues map[string]cluster.Queue) {
 				q := queues["keep-a"]
-				q.Type, q.Unacked = queuefacts.Quorum, unacked
+				q.Type, q.Unacked = cluster.Quorum, unacked
 				queues["keep-a"] = q
 			})
 			time.Sleep(time.Second)

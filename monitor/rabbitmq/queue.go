@@ -16,7 +16,6 @@ import (
 	"curfew/monitor/rabbitmq/delay"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/lease"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 const (
@@ -51,8 +50,7 @@ type queue struct {
 	messages   int64 // by the last inventory
 	decision   cluster.Decision
 	facts      keeper.Facts
-	listedAt   time.Time // when RabbitMQ's list last showed who consumes
-	kind       queuefacts.Type
+	listedAt   time.Time               // when RabbitMQ's list last showed who consumes
 	unknownAt  time.Time               // since when it cannot be known how it is declared
 	stop       context.CancelCauseFunc // nil: no keeper is to run
 	ended      chan struct{}           // closed when the last one has
@@ -196,7 +194,7 @@ func (q *queue) options() keeper.Options {
 	}
 	q.p.mu.Lock()
 	defer q.p.mu.Unlock()
-	if q.kind == queuefacts.Classic {
+	if q.facts.Type == cluster.Classic {
 		o.MaxMessages = min(o.MaxMessages, cluster.MaxClassic)
 	}
 	if q.turn != nil { // a nil *turn would be a lease

@@ -9,8 +9,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/lease"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // reportEvery is how often the report to the others is made again.
@@ -93,10 +93,10 @@ func (g *group) seenBy(queue string) time.Time {
 }
 
 // seenElsewhere returns what other Curfews have seen of messages, by queue.
-func (g *group) seenElsewhere() map[string]queuefacts.TTLStats {
+func (g *group) seenElsewhere() map[string]cluster.TTLStats {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	all := map[string]queuefacts.TTLStats{}
+	all := map[string]cluster.TTLStats{}
 	for _, r := range g.reports {
 		for i := range r.Queues {
 			if q := &r.Queues[i]; q.Seen != nil {

@@ -14,7 +14,6 @@ import (
 	"curfew/monitor/rabbitmq/delay"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/observe"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // TestEachTellsTheOthers: each Curfew shows what the other one keeps and observes: who, how much, what is due next, what was seen. When the other
@@ -30,10 +29,10 @@ func TestEachTellsTheOthers(t *testing.T) {
 	due := a.Now().Add(time.Hour)
 	a.keeper("keep-0").change(func(s *keeper.Status) {
 		s.Held, s.HeldBytes, s.NextDue, s.Counts.Expired = 7, 700, due, 3
-		s.Reason, s.Seen = "no other consumer", queuefacts.TTLStats{Messages: 10, Expiring: 9, Least: 50, Most: 3_600_000}
+		s.Reason, s.Seen = "no other consumer", cluster.TTLStats{Messages: 10, Expiring: 9, Least: 50, Most: 3_600_000}
 	})
 	a.keeper("keep-0").o.Expired([]keeper.Expiry{{Deadline: 1_000_000, GivenBack: 1_004_000}})
-	a.watcher().say(observe.State{Queue: "other", Tapped: true, Ready: 5, Overdue: 2, Counts: observe.Counts{Missed: 9}, Seen: queuefacts.TTLStats{Messages: 4}})
+	a.watcher().say(observe.State{Queue: "other", Tapped: true, Ready: 5, Overdue: 2, Counts: observe.Counts{Missed: 9}, Seen: cluster.TTLStats{Messages: 4}})
 
 	var row Queue
 	eventually(t, "b to show what a keeps", func() bool { row = b.row("keep-0"); return row.Held == 7 && row.P50 != nil && row.Seen != nil })
@@ -46,7 +45,7 @@ func TestEachTellsTheOthers(t *testing.T) {
 	require.Equal(t, due.UnixMilli(), row.NextDue)
 	require.EqualValues(t, 3, row.Expired)
 	require.Equal(t, 5.0, *row.P50)
-	require.Equal(t, &queuefacts.TTLStats{Messages: 10, Expiring: 9, Least: 50, Most: 3_600_000}, row.Seen)
+	require.Equal(t, &cluster.TTLStats{Messages: 10, Expiring: 9, Least: 50, Most: 3_600_000}, row.Seen)
 	eventually(t, "b to show what a observes", func() bool { row = b.row("other"); return row.Observed != nil && row.Seen != nil })
 	require.Equal(t, 2, row.Observed.Overdue)
 	require.Equal(t, 4, row.Seen.Messages)
@@ -145,19 +144,19 @@ func TestWhatWasSeenDecides(t *testing.T) {
 		require.True(t, r.watcher().observes("keep-a"))
 		require.False(t, r.watcher().observes("keep-b"))
 
-		shorter := queuefacts.TTLStats{Messages: 5, Expiring: 5, Shorter: 1, Least: 100, Most: 60_000}
+		shorter := cluster.TTLStats{Messages: 5, Expiring: 5, Shorter: 1, Least: 100, Most: 60_000}
 		r.watcher().say(observe.State{Queue: "keep-a", Seen: shorter})
 		look()
 		require.Equal(t, "keeping", r.row("keep-a").State)
 		require.Equal(t, &shorter, r.row("keep-a").Seen)
 		require.False(t, r.watcher().observes("keep-a"))
 		r.watcher().say() // it is no longer observed
-		r.keeper("keep-a").change(func(s *keeper.Status) { s.Seen = queuefacts.TTLStats{Messages: 3, Expiring: 3, Least: 50, Most: 50} })
+		r.keeper("keep-a").change(func(s *keeper.Status) { s.Seen = cluster.TTLStats{Messages: 3, Expiring: 3, Least: 50, Most: 50} })
 		look()
-		require.Equal(t, &queuefacts.TTLStats{Messages: 8, Expiring: 8, Shorter: 1, Least: 50, Most: 60_000}, r.row("keep-a").Seen)
+		require.Equal(t, &cluster.TTLStats{Messages: 8, Expiring: 8, Shorter: 1, Least: 50, Most: 60_000}, r.row("keep-a").Seen)
 		require.Equal(t, "keeping", r.row("keep-a").State)
 
-		few := queuefacts.TTLStats{Messages: 1000, Expiring: 10, Least: 1, Most: 1}
+		few := cluster.TTLStats{Messages: 1000, Expiring: 10, Least: 1, Most: 1}
 		r.keeper("keep-b").change(func(s *keeper.Status) { s.Seen = few })
 		look()
 		require.Equal(t, "keeping", r.row("keep-b").State, "its keeper judges by itself")

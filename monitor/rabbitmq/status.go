@@ -11,7 +11,6 @@ import (
 	"curfew/monitor/rabbitmq/delay"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/observe"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // Status is the state of the queues of a RabbitMQ, as one Curfew knows it.
@@ -79,7 +78,7 @@ type Queue struct {
 	LastRelease *Release `json:"last_release,omitempty"`
 
 	// Seen has the times to live of the messages that were seen; nil: nobody has seen any.
-	Seen *queuefacts.TTLStats `json:"ttl_seen,omitempty"`
+	Seen *cluster.TTLStats `json:"ttl_seen,omitempty"`
 
 	Observed *observe.State `json:"observed,omitempty"` // nil: it is kept, or nobody has reported
 }
@@ -160,7 +159,7 @@ func (p *Primary) rowLocked(q *cluster.Queue, rule cluster.Rule, observed *obser
 // describeLocked describes a queue that a rule wants kept.
 func (q *queue) describeLocked(row *Queue) {
 	d := q.decision
-	row.Type = string(q.kind)
+	row.Type = string(q.facts.Type)
 	row.State, row.Reason, row.Instead, row.Mind = string(d.Verdict), d.Reason, d.Instead, d.Mind
 	if d.Verdict == cluster.Refused || d.Verdict == cluster.NotWorth {
 		row.Code = string(d.Code)
@@ -203,7 +202,7 @@ func (q *queue) describeLocked(row *Queue) {
 	}
 	if n := q.stranded.messages(); n > 0 {
 		row.Stranded, row.StrandedSince, row.Code, row.Instead = n, q.stranded.since.UnixMilli(), strandedCode, moveLeader
-		if q.kind == queuefacts.Classic {
+		if q.facts.Type == cluster.Classic {
 			row.Instead = closeConnection
 		}
 		row.Reason = strings.TrimSpace(fmt.Sprintf("%s RabbitMQ delivers %d more messages to no consumer.", row.Reason, n))

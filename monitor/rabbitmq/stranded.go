@@ -5,7 +5,6 @@ import (
 
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 const (
@@ -30,7 +29,7 @@ type stranded struct {
 // look compares what RabbitMQ counts with what the keeper holds.
 func (s *stranded) look(q *cluster.Queue, k *keeper.Status, here bool) {
 	var beyond int64
-	if q.Type == queuefacts.Quorum && q.Unknown&cluster.UnknownUnacked == 0 {
+	if q.Type == cluster.Quorum && q.Unknown&cluster.UnknownUnacked == 0 {
 		beyond = max(0, q.Unacked-int64(k.Held+k.Commands))
 	}
 	if k.CaughtUp && s.taken == k.Counts.Taken {

@@ -3,16 +3,16 @@ package rabbitmq
 import (
 	"maps"
 
+	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/observe"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // seen has the statistics of a queue's messages. Each message is seen by a keeper or by the observer, of this Curfew or another.
 type seen struct {
-	ended            queuefacts.TTLStats // by former keepers and observers of this Curfew
-	keeper, observer queuefacts.TTLStats // by the present ones
+	ended            cluster.TTLStats // by former keepers and observers of this Curfew
+	keeper, observer cluster.TTLStats // by the present ones
 	// known is what all Curfews have seen, as far as this one knows. It stays when another Curfew ends.
-	known queuefacts.TTLStats
+	known cluster.TTLStats
 }
 
 // seenTable has the statistics by queue.
@@ -27,10 +27,10 @@ func (t seenTable) of(name string) *seen {
 }
 
 // here is what this Curfew has seen.
-func (s *seen) here() queuefacts.TTLStats { return s.ended.Plus(s.keeper).Plus(s.observer) }
+func (s *seen) here() cluster.TTLStats { return s.ended.Plus(s.keeper).Plus(s.observer) }
 
 // note takes in what a keeper or the observer has seen since it began. If that is less than last time, it is a new one.
-func (s *seen) note(of *queuefacts.TTLStats, latest queuefacts.TTLStats) {
+func (s *seen) note(of *cluster.TTLStats, latest cluster.TTLStats) {
 	if latest.Messages < of.Messages {
 		s.ended = s.ended.Plus(*of)
 	}
@@ -62,9 +62,9 @@ func (p *Primary) updateSeenLocked(observed map[string]*observe.State) {
 }
 
 // known is what all Curfews have seen of a queue's messages.
-func (t seenTable) known(name string) queuefacts.TTLStats {
+func (t seenTable) known(name string) cluster.TTLStats {
 	if s := t[name]; s != nil {
 		return s.known
 	}
-	return queuefacts.TTLStats{}
+	return cluster.TTLStats{}
 }

@@ -18,7 +18,6 @@ import (
 	"curfew/monitor/rabbitmq"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/plan"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // seenTimeout is how long a running Curfew may take to answer what it has seen.
@@ -187,7 +186,7 @@ func makePlan(cmd *cobra.Command, a *cli.API) (*plan.Plan, error) {
 
 // whatWasSeen asks a running Curfew what it has seen of messages, by queue. why is the reason if nothing is known. That is an error
 // only if a flag named that Curfew.
-func whatWasSeen(cmd *cobra.Command, a *cli.API, i *cluster.Inventory) (seen map[string]queuefacts.TTLStats, why string, err error) {
+func whatWasSeen(cmd *cobra.Command, a *cli.API, i *cluster.Inventory) (seen map[string]cluster.TTLStats, why string, err error) {
 	e, err := a.Endpoint()
 	if err != nil {
 		return nil, "", err
@@ -204,7 +203,7 @@ func whatWasSeen(cmd *cobra.Command, a *cli.API, i *cluster.Inventory) (seen map
 		return nil, fmt.Sprintf("the Curfew at %s is beside virtual host %s of cluster %s, and this is %s of %s.", e.URL,
 			status.VHost, cli.OrDash(status.Cluster), i.VHost, i.Server.Cluster), nil
 	}
-	seen = map[string]queuefacts.TTLStats{}
+	seen = map[string]cluster.TTLStats{}
 	for _, q := range status.Queues {
 		if q.Seen != nil {
 			seen[q.Queue] = *q.Seen

@@ -15,7 +15,6 @@ import (
 	"curfew/integration/testenv"
 	"curfew/monitor/rabbitmq"
 	"curfew/monitor/rabbitmq/cluster"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // TestRabbitMQPlanChecksItsSettings before it asks a RabbitMQ.
@@ -63,7 +62,7 @@ func TestRulesWithoutRabbitMQ(t *testing.T) {
 
 // TestWhatWasSeen: a plan takes what a running Curfew has seen, if it is beside the same cluster and virtual host, and says why it does not.
 func TestWhatWasSeen(t *testing.T) {
-	seen := queuefacts.TTLStats{Messages: 5, Expiring: 2, Least: 50, Most: 3_600_000}
+	seen := cluster.TTLStats{Messages: 5, Expiring: 2, Least: 50, Most: 3_600_000}
 	status := rabbitmq.Status{Cluster: "rabbit@one", VHost: "shop", Queues: []rabbitmq.Queue{{Queue: "retry", Seen: &seen}, {Queue: "other"}}}
 	curfew := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if user, password, _ := r.BasicAuth(); r.URL.Path != "/api/curfew/rabbitmq" || user != "guest" || password != "guest" {
@@ -74,14 +73,14 @@ func TestWhatWasSeen(t *testing.T) {
 	}))
 	t.Cleanup(curfew.Close)
 	inventory := &cluster.Inventory{Server: cluster.Server{Cluster: "rabbit@one"}, VHost: "shop"}
-	asked := func(flags ...string) (map[string]queuefacts.TTLStats, string, error) {
+	asked := func(flags ...string) (map[string]cluster.TTLStats, string, error) {
 		cmd := &cobra.Command{}
 		a := cli.WithAPI(cmd)
 		cmd.SetContext(t.Context())
 		require.NoError(t, cmd.ParseFlags(flags))
 		return whatWasSeen(cmd, a, inventory)
 	}
-	ask := func(flag string, variables ...string) (map[string]queuefacts.TTLStats, string, error) {
+	ask := func(flag string, variables ...string) (map[string]cluster.TTLStats, string, error) {
 		setenv(t, variables...)
 		return asked(strings.Fields(flag)...)
 	}
@@ -89,7 +88,7 @@ func TestWhatWasSeen(t *testing.T) {
 	got, why, err := ask("", here)
 	require.NoError(t, err)
 	assert.Empty(t, why)
-	assert.Equal(t, map[string]queuefacts.TTLStats{"retry": seen}, got)
+	assert.Equal(t, map[string]cluster.TTLStats{"retry": seen}, got)
 	got, _, err = ask("--url "+curfew.URL+"/", "CURFEW_HTTP_ADDR=127.0.0.1:1")
 	require.NoError(t, err)
 	assert.Len(t, got, 1)

@@ -304,7 +304,7 @@ func pageOf(items *openapi3.SchemaRef) *openapi3.Schema {
 
 // packageNames are what the names of schemas begin with, by package; "" of packages whose types have names that say enough.
 var packageNames = map[string]string{
-	"deadletters": "DeadLetter", "rabbitmq": "RabbitMQ", "queuefacts": "RabbitMQ", "observe": "Observed", "delay": "Delay", "history": "History", "audit": "Audit",
+	"deadletters": "DeadLetter", "rabbitmq": "RabbitMQ", "cluster": "RabbitMQ", "observe": "Observed", "delay": "Delay", "history": "History", "audit": "Audit",
 	"management": "", "letters": "", "node": "", "incident": "", "operate": "", "admin": "", "messages": "", "monitor": "", "broker": "", "topology": "", "changes": "", "deadline": "",
 }
 

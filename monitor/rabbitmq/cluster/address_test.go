@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 func TestParseAddress(t *testing.T) {
@@ -76,9 +74,9 @@ func TestOpenChecksAPI(t *testing.T) {
 }
 
 func TestFamily(t *testing.T) {
-	for version, want := range map[string]queuefacts.Family{"3.10.8": queuefacts.Family3, "3.13.7": queuefacts.Family3, "3.9.1": queuefacts.UnknownFamily, "4.0.5": queuefacts.Family40, "4.2.0-rc.1": queuefacts.Family40, "4.3.6": queuefacts.Family43,
-		"5.0.0": queuefacts.Family43, "": queuefacts.UnknownFamily, "4": queuefacts.UnknownFamily, "x.y": queuefacts.UnknownFamily} {
+	for version, want := range map[string]Family{"3.10.8": Family3, "3.13.7": Family3, "3.9.1": UnknownFamily, "4.0.5": Family40, "4.2.0-rc.1": Family40, "4.3.6": Family43,
+		"5.0.0": Family43, "": UnknownFamily, "4": UnknownFamily, "x.y": UnknownFamily} {
 		require.Equal(t, want, Server{Product: "RabbitMQ", Version: version}.Family(), version)
 	}
-	require.Equal(t, queuefacts.UnknownFamily, Server{Product: "Curfew", Version: "4.1.0"}.Family())
+	require.Equal(t, UnknownFamily, Server{Product: "Curfew", Version: "4.1.0"}.Family())
 }

@@ -3,8 +3,6 @@ package cluster
 import (
 	"fmt"
 	"slices"
-
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // Verdict is how the deadlines of a queue can be kept.
@@ -75,7 +73,7 @@ type Decision struct {
 // Refused is observed.
 //
 // Every reason to refuse was seen on real brokers: see doc.go.
-func Decide(q *Queue, r Rule, s Server, seen queuefacts.TTLStats, watched bool) Decision {
+func Decide(q *Queue, r Rule, s Server, seen TTLStats, watched bool) Decision {
 	if r.Mode == Off {
 		return Decision{Verdict: Unwatched, Code: ByRule, Reason: "A rule says off."}
 	}
@@ -85,12 +83,12 @@ func Decide(q *Queue, r Rule, s Server, seen queuefacts.TTLStats, watched bool) 
 	if d, exact := uniform(q, seen); exact && watched && r.Mode == Keep {
 		return d
 	}
-	if q.Unknown&(UnknownArguments|UnknownPolicy) != 0 && r.Assume == queuefacts.UnknownType && !q.Exclusive {
+	if q.Unknown&(UnknownArguments|UnknownPolicy) != 0 && r.Assume == UnknownType && !q.Exclusive {
 		return refuse(CannotBeKnown, "It is unknown whether keeping it does harm. Not known: "+q.Unknown.String()+".",
 			"Set CURFEW_PRIMARY_API_URL and give the user the tag monitoring, or vouch for the queue with assume: quorum (or classic) in the file that CURFEW_WATCH names.")
 	}
 	assumed := *q
-	if q.Type == queuefacts.UnknownType {
+	if q.Type == UnknownType {
 		assumed.Type = r.Assume
 	}
 	if d := refusal(&assumed, r, s); d.Code != "" {
@@ -114,13 +112,13 @@ func decideDelay(q *Queue, r Rule, s Server) Decision {
 	limit, limited := q.DeliveryLimit(s.Family())
 	_, leads := q.DeadLetterExchange()
 	switch {
-	case r.Mode == Retry && q.Type != queuefacts.Quorum && s.Family() != queuefacts.Family3:
+	case r.Mode == Retry && q.Type != Quorum && s.Family() != Family3:
 		return refuse(NoSuchType, "From RabbitMQ 4.0 on, Curfew writes on each message where it goes, and a classic queue drops that.", "Use a quorum queue.")
 	case !leads && q.Unknown&(UnknownArguments|UnknownPolicy) == 0:
 		return refuse(LeadsNowhere, "It has no dead-letter exchange, so messages that are due would be gone.", "Set dead-letter-exchange by a policy: curfew rabbitmq plan, with --delay or --retry, prints one.")
-	case limited && s.Family() != queuefacts.Family43:
+	case limited && s.Family() != Family43:
 		instead := "Set delivery-limit to -1 by a policy."
-		if s.Family() == queuefacts.Family3 {
+		if s.Family() == Family3 {
 			instead = "Remove delivery-limit."
 		}
 		return refuse(LowDeliveryLimit, fmt.Sprintf("After %d returns RabbitMQ would deliver a message that is not due, and each quarter of an hour of holding it is one.", limit), instead)
@@ -129,20 +127,20 @@ func decideDelay(q *Queue, r Rule, s Server) Decision {
 	if limited {
 		d.Mind = append(d.Mind, fmt.Sprintf("Each lost connection counts against its delivery limit of %d: set it to -1 by a policy.", limit))
 	}
-	if strategy, _ := q.Text("dead-letter-strategy"); q.Type == queuefacts.Classic || strategy != "at-least-once" {
+	if strategy, _ := q.Text("dead-letter-strategy"); q.Type == Classic || strategy != "at-least-once" {
 		d.Mind = append(d.Mind, "Without the dead-letter-strategy at-least-once, which only quorum queues have, RabbitMQ loses a message that no queue is bound for when it is due.")
 	}
-	if q.Type == queuefacts.Classic {
+	if q.Type == Classic {
 		d.Mind = append(d.Mind, "Nobody may delete it with if-empty: RabbitMQ counts ready messages only, and would delete it with all messages held.")
 	}
 	return d
 }
 
 // uniform reports whether the order of the queue is the order of its deadlines.
-func uniform(q *Queue, seen queuefacts.TTLStats) (d Decision, yes bool) {
+func uniform(q *Queue, seen TTLStats) (d Decision, yes bool) {
 	ttl, limited := q.TTLMillis()
 	shorter := seen.Shorter > 0 || seen.Expiring > 0 && seen.Least < ttl // the second: they came before the queue had this one
-	if !limited || shorter || q.Type == queuefacts.Stream {
+	if !limited || shorter || q.Type == Stream {
 		return d, false
 	}
 	d = Decision{Verdict: Exact, Code: UniformTTL, Reason: fmt.Sprintf("All messages have the queue's time to live of %d ms, so the next one to expire is at the head.", ttl)}
@@ -158,7 +156,7 @@ func refuse(code Code, reason, instead string) Decision {
 
 // refusal returns the first reason against holding the queue's messages; the zero value: there is none.
 func refusal(q *Queue, r Rule, s Server) (d Decision) {
-	if s.Family() == queuefacts.UnknownFamily {
+	if s.Family() == UnknownFamily {
 		return refuse(OtherVersion, fmt.Sprintf("Curfew keeps queues of RabbitMQ 3.10 and later, and this is %s.", s), "Observe it, or update RabbitMQ.")
 	}
 	if q.Arguments["x-internal-purpose"] != nil {
@@ -169,14 +167,14 @@ func refusal(q *Queue, r Rule, s Server) (d Decision) {
 	}
 	limit, limited := q.DeliveryLimit(s.Family())
 	most, raise := r.Budget.Messages, fmt.Sprintf("Raise budget.messages in the file that CURFEW_WATCH names (%d at most).", maxQuorum)
-	if q.Type == queuefacts.Classic {
+	if q.Type == Classic {
 		most, raise = min(most, MaxClassic), fmt.Sprintf("Use a quorum queue, which may have up to %d messages, or several queues.", maxQuorum)
 	}
 	exclusive := slices.IndexFunc(q.Attached, func(c Consumer) bool { return c.Exclusive })
 	switch all := q.Ready + q.Unacked; {
-	case q.Type != queuefacts.Classic && q.Type != queuefacts.Quorum:
+	case q.Type != Classic && q.Type != Quorum:
 		return refuse(NoSuchType, fmt.Sprintf("Curfew was never tested with queues of type %q.", string(q.Type)), "Use a quorum queue.")
-	case r.Mode == Keep && limited && s.Family() != queuefacts.Family43 && limit < 4:
+	case r.Mode == Keep && limited && s.Family() != Family43 && limit < 4:
 		return refuse(LowDeliveryLimit, fmt.Sprintf("Every return counts against its delivery limit of %d, and no more than a quarter of it may be spent.", limit),
 			"Raise delivery-limit to 20 or more by a policy, or use RabbitMQ 4.3 or later, where a nack does not count.")
 	case q.State != "" && q.State != "running":
@@ -198,7 +196,7 @@ func settingsRefuse(q *Queue) (d Decision) {
 	delayed, _ := q.governed("delayed-retry-type")
 	_, waits := q.lowest("delayed-retry-min") // without, it is as if it were disabled
 	switch {
-	case q.Type == queuefacts.Stream:
+	case q.Type == Stream:
 		return refuse(IsStream, "A stream keeps messages by age and size, and has no times to live.", "Set its x-max-age.")
 	case q.Exclusive:
 		return refuse(IsExclusive, "Only the connection that declared an exclusive queue can consume from it.", "Let the application expire what it does not need.")
@@ -212,7 +210,7 @@ func settingsRefuse(q *Queue) (d Decision) {
 		return refuse(RejectsPublish, "Messages that are held do not count towards max-length, so the limit would not hold.", "Remove max-length and set budget.messages, or observe it.")
 	case limited:
 		return refuse(DropsHead, "Messages that are held do not count towards max-length: giving them back would drop the oldest.", "Remove max-length and set budget.messages, or observe it.")
-	case q.Type == queuefacts.Quorum && waits && delayed != "" && delayed != "disabled":
+	case q.Type == Quorum && waits && delayed != "" && delayed != "disabled":
 		return refuse(DelaysRetries, "It delays every message that is given back.", "Set delayed-retry-type to disabled: Curfew keeps the delays.")
 	}
 	return d
@@ -220,13 +218,13 @@ func settingsRefuse(q *Queue) (d Decision) {
 
 // mind lists what to know about a kept queue.
 func mind(q *Queue, s Server) (list []string) {
-	if q.Type == queuefacts.Classic {
+	if q.Type == Classic {
 		list = append(list, "Nobody may delete it with if-empty: RabbitMQ counts ready messages only, and would delete it with all messages held.")
 	}
-	if limit, limited := q.DeliveryLimit(s.Family()); limited && s.Family() != queuefacts.Family43 {
+	if limit, limited := q.DeliveryLimit(s.Family()); limited && s.Family() != Family43 {
 		list = append(list, fmt.Sprintf("Every return counts against its delivery limit of %d; Curfew spends at most %d of it, one for each quarter of an hour that a message is held: it lets go of a queue with longer delays.", limit, limit/4))
 	}
-	if q.Type == queuefacts.Quorum && s.Family() == queuefacts.Family40 {
+	if q.Type == Quorum && s.Family() == Family40 {
 		list = append(list, "In a cluster, if the node that Curfew is connected to goes down, most of what it held is late until the queue has another leader (not before 4.0, nor from 4.3 on).")
 	}
 	if q.Consumers > 0 {

@@ -1,5 +1,6 @@
 // Package cluster is access to a RabbitMQ cluster outside of this process: where its nodes
-// are, which queues it has, what happens to them, and what Curfew does with each.
+// are, which queues it has, what happens to them, and what Curfew does with each. It has the words for
+// queues that the packages beside RabbitMQ share: their types, ranges of versions, statistics of times to live.
 //
 //	CURFEW_PRIMARY_URL ──► Address ──► Connect ──► a connection to the next node that answers
 //	CURFEW_PRIMARY_API_URL ─────────► Inventory ──► Queue ─┐

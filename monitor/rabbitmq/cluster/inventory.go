@@ -12,8 +12,6 @@ import (
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
-
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // Inventory is what is in one virtual host.
@@ -23,7 +21,7 @@ type Inventory struct {
 	Queues []Queue // by name
 	// Seen has the times to live of messages, by queue. RabbitMQ does not know them: a
 	// caller that observes or keeps the queues fills them in.
-	Seen map[string]queuefacts.TTLStats
+	Seen map[string]TTLStats
 	// Notes say what could not be found out, and why.
 	Notes []string
 	// Unread says what RabbitMQ answered that could not be read, and which questions failed: unlike Notes, this is no lack of
@@ -77,7 +75,7 @@ func (c *Cluster) Inventory(ctx context.Context, names []string) (*Inventory, er
 // listedQueue is a queue in the list without statistics.
 type listedQueue struct {
 	Name       string
-	Type       queuefacts.Type
+	Type       QueueType
 	Durable    bool
 	AutoDelete any  `json:"auto_delete"` // sometimes "undefined"
 	Exclusive  bool // sometimes null

@@ -48,13 +48,6 @@ type Conn struct {
 	closed   bool
 }
 
-// Own returns a connection that nobody else uses.
-func Own(conn *amqp091.Connection) *Conn {
-	p := &Pool{Open: func(context.Context, string) (*amqp091.Connection, error) { return conn, nil }}
-	c, _ := p.Connect(context.Background(), "", &Conn{spoilt: true})
-	return c
-}
-
 // Connect returns the connection that fewest use, or a new one while there are fewer than Most. last is what the user had before; nil: nothing. If one of
 // its users may have ended that, the next is not shared, so that whoever did it disturbs nobody else again. The error is that of Open, or of ctx.
 func (p *Pool) Connect(ctx context.Context, purpose string, last *Conn) (*Conn, error) {
@@ -70,7 +63,7 @@ func (p *Pool) Connect(ctx context.Context, purpose string, last *Conn) (*Conn, 
 		select {
 		case <-s.ready:
 		case <-ctx.Done():
-			p.leave(c)
+			go c.abandon()
 			return nil, ctx.Err()
 		}
 		if c.Connection = s.conn; s.err == nil {
@@ -117,6 +110,16 @@ func (p *Pool) leave(c *Conn) (last bool) {
 	defer p.mu.Unlock()
 	delete(c.of.users, c)
 	return len(c.of.users) == 0
+}
+
+// abandon closes what it may be the only one to have once it is there.
+func (c *Conn) abandon() {
+	if <-c.of.ready; c.of.err != nil {
+		c.pool.leave(c)
+		return
+	}
+	c.Connection = c.of.conn
+	c.Close()
 }
 
 // watch waits for the end of a connection, and tells its users.

@@ -6,13 +6,12 @@ import (
 	"strings"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // Queue is what is known of one queue.
 type Queue struct {
 	Name                           string
-	Type                           queuefacts.Type
+	Type                           QueueType
 	Durable, AutoDelete, Exclusive bool
 	// State is "running", or something else that RabbitMQ says: "down", "minority". Empty: unknown.
 	State string
@@ -87,7 +86,7 @@ func (q *Queue) HasMaxLength() bool {
 // Overflow is what happens when it is full; "drop-head" unless something else is set.
 func (q *Queue) Overflow() string {
 	text, ok := q.Text("overflow")
-	if q.Type == queuefacts.Quorum {
+	if q.Type == Quorum {
 		text, ok = q.governed("overflow")
 	}
 	if ok {
@@ -103,15 +102,15 @@ func (q *Queue) DeadLetterExchange() (string, bool) { return q.Text("dead-letter
 // DeliveryLimit is how often a message may be returned, by argument, policy and version;
 // false: without limit. In 3.10 to 3.13, -1 is a limit of -1; from 4.0 on, the other one of argument and policy
 // counts then.
-func (q *Queue) DeliveryLimit(f queuefacts.Family) (int64, bool) {
-	if q.Type != queuefacts.Quorum {
+func (q *Queue) DeliveryLimit(f Family) (int64, bool) {
+	if q.Type != Quorum {
 		return 0, false
 	}
 	limit, ok := q.lowest("delivery-limit")
 	if !ok {
-		return 20, f == queuefacts.Family40 || f == queuefacts.Family43
+		return 20, f == Family40 || f == Family43
 	}
-	if limit < 0 && f != queuefacts.Family3 {
+	if limit < 0 && f != Family3 {
 		for _, v := range []any{q.Arguments["x-delivery-limit"], q.Policy["delivery-limit"]} {
 			if n, given := whole(v); given {
 				limit = max(limit, n)

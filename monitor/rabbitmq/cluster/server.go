@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
-
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // Server is what a broker says about itself when a client connects.
@@ -25,28 +23,28 @@ func serverOf(properties amqp091.Table) (s Server) {
 }
 
 // Family returns the range that the version belongs to.
-func (s Server) Family() queuefacts.Family {
+func (s Server) Family() Family {
 	if s.Product != "RabbitMQ" {
-		return queuefacts.UnknownFamily
+		return UnknownFamily
 	}
 	parts := strings.SplitN(s.Version, ".", 3)
 	if len(parts) < 2 {
-		return queuefacts.UnknownFamily
+		return UnknownFamily
 	}
 	major, err := strconv.Atoi(parts[0])
 	if err != nil {
-		return queuefacts.UnknownFamily
+		return UnknownFamily
 	}
 	minor, err := strconv.Atoi(parts[1])
 	switch {
 	case err != nil, major < 3, major == 3 && minor < 10:
-		return queuefacts.UnknownFamily
+		return UnknownFamily
 	case major == 3:
-		return queuefacts.Family3
+		return Family3
 	case major == 4 && minor < 3:
-		return queuefacts.Family40
+		return Family40
 	}
-	return queuefacts.Family43
+	return Family43
 }
 
 // String is for people: "RabbitMQ 3.10.8".

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // Mode is what is done with a queue.
@@ -85,7 +84,7 @@ type Rule struct {
 	Budget  Budget
 	// Assume is the type of the queues if the management API cannot tell. Whoever sets it
 	// vouches for the queues: none of the reasons to refuse applies to them.
-	Assume queuefacts.Type
+	Assume QueueType
 	// AlertOnExpiry: when a message of a kept queue expires, that is a miss. If it is not set, the
 	// message was meant to expire: a delay, a retry.
 	AlertOnExpiry bool

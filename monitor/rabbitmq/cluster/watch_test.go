@@ -12,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 func TestParseWatch(t *testing.T) {
@@ -71,7 +70,7 @@ queues:
 	w, err := LoadWatch(file)
 	require.NoError(t, err)
 	require.Equal(t, Watch{
-		{VHost: "shop", Pattern: "retry-*", Mode: Keep, Budget: Budget{50000, 512 << 20, 2000}, Assume: queuefacts.Quorum},
+		{VHost: "shop", Pattern: "retry-*", Mode: Keep, Budget: Budget{50000, 512 << 20, 2000}, Assume: Quorum},
 		DefaultWatch()[0],
 	}, w)
 	for vhost, mode := range map[string]Mode{"shop": Keep, "/": Observe} {

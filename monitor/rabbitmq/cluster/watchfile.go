@@ -14,7 +14,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // watchFile is the format of the file that CURFEW_WATCH may name.
@@ -121,7 +120,7 @@ func (q *watchedQueues) rule() (r Rule, err error) {
 			return r, fmt.Errorf("budget.bytes: %w", err)
 		}
 	}
-	if r.Assume, err = oneOf("assume", q.Assume, queuefacts.UnknownType, queuefacts.Classic, queuefacts.Quorum); err != nil {
+	if r.Assume, err = oneOf("assume", q.Assume, UnknownType, Classic, Quorum); err != nil {
 		return r, err
 	}
 	if r.AlertOnExpiry && r.Mode != Keep {

@@ -2,8 +2,8 @@ package delay
 
 import (
 	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
-	"curfew/monitor/rabbitmq/queuefacts"
 	"errors"
 	"fmt"
 	"slices"
@@ -168,7 +168,7 @@ func (s *session) giveBack() {
 
 // roll closes the channel that has held messages for too long, before RabbitMQ does.
 func (s *session) roll() error {
-	if s.facts.Family == queuefacts.Family43 { // what consumes from a quorum queue has a timeout of its own there, and a classic queue has none
+	if s.facts.Family == cluster.Family43 { // what consumes from a quorum queue has a timeout of its own there, and a classic queue has none
 		return nil
 	}
 	k, limit := s.k, s.facts.HoldLimit()

@@ -9,7 +9,6 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 func TestFailureOf(t *testing.T) {
@@ -77,7 +76,7 @@ func TestWrong(t *testing.T) {
 			i := &cluster.Inventory{}
 			for _, queue := range []string{"jobs", "jobs.failed", "mail", "mail.failed", "retry.delay"} {
 				if exchange, there := one.leads[queue]; there {
-					q := cluster.Queue{Name: queue, Type: queuefacts.Quorum}
+					q := cluster.Queue{Name: queue, Type: cluster.Quorum}
 					if exchange != "" {
 						q.Policy = map[string]any{"dead-letter-exchange": exchange}
 					}

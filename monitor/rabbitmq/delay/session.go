@@ -12,7 +12,6 @@ import (
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 const (
@@ -79,12 +78,12 @@ func (k *Keeper) runSession(ctx context.Context) (err error) {
 	if s.facts, err = k.o.Facts(ctx); err != nil {
 		return fmt.Errorf("facts: %w", err)
 	}
-	s.latest = s.facts.Family == queuefacts.Family43 && s.facts.Type == queuefacts.Quorum
+	s.latest = s.facts.Family == cluster.Family43 && s.facts.Type == cluster.Quorum
 	if s.control, err = conn.Channel(); err != nil {
 		return fmt.Errorf("open a channel: %w", err)
 	}
 	if k.o.Retry != nil {
-		s.retries = &retries{s: s, addresses: s.facts.Family != queuefacts.Family3, ways: map[string]way{}, due: map[uint64]int{}}
+		s.retries = &retries{s: s, addresses: s.facts.Family != cluster.Family3, ways: map[string]way{}, due: map[uint64]int{}}
 		if err := s.retries.look(); err != nil {
 			return err
 		}
@@ -128,7 +127,7 @@ func (s *session) begin() error {
 // would leave a trace in what is discarded before 4.3, and from 4.3 on messages can be put aside. If it cannot connect, or the last session could not
 // read everything, everything is held over AMQP 0-9-1.
 func (s *session) connectAMQP10() {
-	if s.facts.Family == queuefacts.Family3 || s.retries == nil && (s.k.o.Aside == nil || s.facts.Type != queuefacts.Quorum) {
+	if s.facts.Family == cluster.Family3 || s.retries == nil && (s.k.o.Aside == nil || s.facts.Type != cluster.Quorum) {
 		return
 	}
 	err := s.k.without

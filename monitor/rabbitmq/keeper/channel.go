@@ -10,7 +10,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/rabbitmq/queuefacts"
+	"curfew/monitor/rabbitmq/cluster"
 )
 
 const (
@@ -89,7 +89,7 @@ func (s *session) consume(c *channel, stretch uint32, tag string, prefetch int, 
 		tag, m := d.DeliveryTag, read(fingerprints, &d)
 		s.post(func(c *core, now deadline.Instant) { c.deliver(now, stretch, tag, m) })
 	}
-	if facts.Type == queuefacts.Quorum { // what was on its way to the consumer goes back to the queue before the next consumer starts
+	if facts.Type == cluster.Quorum { // what was on its way to the consumer goes back to the queue before the next consumer starts
 		_ = c.roundTrip() // watch posts a closed channel
 	}
 	s.post(func(c *core, now deadline.Instant) { c.ended(now, stretch) })
@@ -98,7 +98,7 @@ func (s *session) consume(c *channel, stretch uint32, tag string, prefetch int, 
 // consumeArgs returns the arguments of a consumer.
 func consumeArgs(f Facts) amqp091.Table {
 	args := amqp091.Table{"x-priority": int32(priority)}
-	if f.Family == queuefacts.Family43 && f.Type == queuefacts.Quorum {
+	if f.Family == cluster.Family43 && f.Type == cluster.Quorum {
 		args["x-consumer-timeout"] = longestTimeout.Milliseconds()
 	}
 	return args

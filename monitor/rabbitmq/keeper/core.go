@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/rabbitmq/queuefacts"
+	"curfew/monitor/rabbitmq/cluster"
 )
 
 const (
@@ -85,7 +85,7 @@ type core struct {
 	refusal refusal // of Refused
 
 	counts Counts
-	seen   queuefacts.TTLStats
+	seen   cluster.TTLStats
 	fresh  []Shadow // deadlines learned since they were last fetched
 }
 
@@ -136,7 +136,7 @@ func (c *core) setFacts(now deadline.Instant, f Facts) {
 		f.ConsumerTimeout = c.timeout
 	}
 	changed := c.facts != f
-	c.facts, c.stale, c.line.quorum, c.line.putsBack = f, false, f.Type == queuefacts.Quorum, f.putsBack()
+	c.facts, c.stale, c.line.quorum, c.line.putsBack = f, false, f.Type == cluster.Quorum, f.putsBack()
 	c.looks.at = min(c.looks.at, now.Add(lookEvery))
 	switch {
 	case c.state == Refused && changed:

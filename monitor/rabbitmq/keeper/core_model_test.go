@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/rabbitmq/queuefacts"
+	"curfew/monitor/rabbitmq/cluster"
 
 	"github.com/stretchr/testify/require"
 )
@@ -342,7 +342,7 @@ type sim struct {
 
 func newSim(t *testing.T, seed uint64, f Facts, cfg config) *sim {
 	s := &sim{t: t, r: rand.New(rand.NewPCG(seed, 1)), facts: f}
-	s.m = &model{t: t, quorum: f.Type == queuefacts.Quorum, limit: f.DeliveryLimit, channels: map[uint32]*modelChannel{},
+	s.m = &model{t: t, quorum: f.Type == cluster.Quorum, limit: f.DeliveryLimit, channels: map[uint32]*modelChannel{},
 		expired: map[int]deadline.Instant{}, killed: map[int]bool{}, consumed: map[int]bool{}, now: 1_000_000_000}
 	s.c = newCore(cfg, s.m.now)
 	return s
@@ -352,14 +352,14 @@ func testConfig() config {
 	return config{perChannel: 8, limit: 100_000, bytesLimit: 1 << 40, endlessMost: 1}
 }
 
-func plainFacts(t queuefacts.Type) Facts {
-	return Facts{Type: t, Family: queuefacts.Family3, TTL: -1, ConsumerTimeout: 10 * time.Minute}
+func plainFacts(t cluster.QueueType) Facts {
+	return Facts{Type: t, Family: cluster.Family3, TTL: -1, ConsumerTimeout: 10 * time.Minute}
 }
 
 // kinds are facts of queues that are kept in different ways.
 func kinds() []Facts {
-	kinds := []Facts{plainFacts(queuefacts.Classic), plainFacts(queuefacts.Quorum), plainFacts(queuefacts.Quorum), plainFacts(queuefacts.Quorum)}
-	kinds[2].Family, kinds[3].Family = queuefacts.Family40, queuefacts.Family43
+	kinds := []Facts{plainFacts(cluster.Classic), plainFacts(cluster.Quorum), plainFacts(cluster.Quorum), plainFacts(cluster.Quorum)}
+	kinds[2].Family, kinds[3].Family = cluster.Family40, cluster.Family43
 	return kinds
 }
 
@@ -401,9 +401,9 @@ func (s *sim) check() {
 		total += n
 	}
 	must(total == c.line.held.count, "every entry is in one stretch")
-	for i, e := range c.line.held.due {
+	for i, e := range c.line.held.due.Items {
 		must(c.line.held.entries[e].position == uint32(i), "position")
-		must(i == 0 || c.line.held.entries[c.line.held.due[(i-1)/2]].due <= c.line.held.entries[e].due, "heap")
+		must(i == 0 || c.line.held.entries[c.line.held.due.Items[(i-1)/2]].due <= c.line.held.entries[e].due, "heap")
 	}
 }
 
@@ -578,7 +578,7 @@ func TestGenerationsKeepTheOrder(t *testing.T) {
 
 // TestBacklogOfUnknownAge: what was there before is given back in steps, and is at most a step late.
 func TestBacklogOfUnknownAge(t *testing.T) {
-	s := newSim(t, 1, plainFacts(queuefacts.Classic), testConfig())
+	s := newSim(t, 1, plainFacts(cluster.Classic), testConfig())
 	s.m.publish(1, time.Hour)
 	var messages []*modelMessage
 	for i := range 100 {
@@ -596,7 +596,7 @@ func TestBacklogOfUnknownAge(t *testing.T) {
 
 func TestTakesAreNotSpentBeyondAQuarterOfTheDeliveryLimit(t *testing.T) {
 	for _, limit := range []int{5, 20} {
-		f := plainFacts(queuefacts.Quorum)
+		f := plainFacts(cluster.Quorum)
 		f.DeliveryLimit, f.ConsumerTimeout = limit, 4*time.Second
 		s := newSim(t, 1, f, testConfig())
 		s.connect()
@@ -623,8 +623,8 @@ func TestTakesAreNotSpentBeyondAQuarterOfTheDeliveryLimit(t *testing.T) {
 // TestProbesLeaveAReturn: a message of unknown age between others of other TTLs is given back with each of them. That ends before the queue
 // would have to be refused, and a takeover is still possible.
 func TestProbesLeaveAReturn(t *testing.T) {
-	f := plainFacts(queuefacts.Quorum)
-	f.Family, f.DeliveryLimit = queuefacts.Family40, 20
+	f := plainFacts(cluster.Quorum)
+	f.Family, f.DeliveryLimit = cluster.Family40, 20
 	s := newSim(t, 1, f, testConfig())
 	s.m.publish(1, time.Hour)
 	for i := range 7 {

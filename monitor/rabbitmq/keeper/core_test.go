@@ -12,7 +12,6 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
-	"curfew/monitor/rabbitmq/queuefacts"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
@@ -20,7 +19,7 @@ import (
 
 // TestOtherFactsEndARefusal: a delivery limit that is raised, for example.
 func TestOtherFactsEndARefusal(t *testing.T) {
-	facts := plainFacts(queuefacts.Quorum)
+	facts := plainFacts(cluster.Quorum)
 	c := newCore(testConfig(), 1)
 	c.connect(1, facts)
 	c.refuse(2, refusal{reason: reason{DeliveryLimit, "a quarter is spent"}, readyBelow: 1})
@@ -39,12 +38,12 @@ func TestVersionsDiffer(t *testing.T) {
 		hold   time.Duration
 		share  float64
 	}{
-		{Facts{Type: queuefacts.Classic, Family: queuefacts.Family3}, false, -1, 15 * time.Minute, 0.05},
-		{Facts{Type: queuefacts.Quorum, Family: queuefacts.Family3}, true, -1, 15 * time.Minute, 0.05},
-		{Facts{Type: queuefacts.Quorum, Family: queuefacts.Family3, DeliveryLimit: 5, ConsumerTimeout: time.Minute}, true, 1, 30 * time.Second, 0},
-		{Facts{Type: queuefacts.Quorum, Family: queuefacts.Family40, DeliveryLimit: 20}, true, 5, 15 * time.Minute, 0.2},
-		{Facts{Type: queuefacts.Quorum, Family: queuefacts.Family43, DeliveryLimit: 20}, false, 5, 12 * time.Hour, 0.05},
-		{Facts{Type: queuefacts.Classic, Family: queuefacts.Family43}, false, -1, 0, 0.05},
+		{Facts{Type: cluster.Classic, Family: cluster.Family3}, false, -1, 15 * time.Minute, 0.05},
+		{Facts{Type: cluster.Quorum, Family: cluster.Family3}, true, -1, 15 * time.Minute, 0.05},
+		{Facts{Type: cluster.Quorum, Family: cluster.Family3, DeliveryLimit: 5, ConsumerTimeout: time.Minute}, true, 1, 30 * time.Second, 0},
+		{Facts{Type: cluster.Quorum, Family: cluster.Family40, DeliveryLimit: 20}, true, 5, 15 * time.Minute, 0.2},
+		{Facts{Type: cluster.Quorum, Family: cluster.Family43, DeliveryLimit: 20}, false, 5, 12 * time.Hour, 0.05},
+		{Facts{Type: cluster.Classic, Family: cluster.Family43}, false, -1, 0, 0.05},
 	} {
 		require.Equal(t, c.counts, c.facts.returnsCount())
 		require.Equal(t, c.takes, c.facts.takes())
@@ -173,7 +172,7 @@ func TestFingerprintIsThatOfTheMessageNotOfTheDelivery(t *testing.T) {
 
 // TestFlappingConsumersAreLeftAloneLongerAndLonger: each return within a minute doubles the time, up to five minutes.
 func TestFlappingConsumersAreLeftAloneLongerAndLonger(t *testing.T) {
-	s := newSim(t, 1, plainFacts(queuefacts.Classic), testConfig())
+	s := newSim(t, 1, plainFacts(cluster.Classic), testConfig())
 	s.connect()
 	s.pass(time.Second)
 	for i := range 10 {
@@ -200,7 +199,7 @@ func TestFlappingConsumersAreLeftAloneLongerAndLonger(t *testing.T) {
 // the list names an application's.
 func TestConsumersOfTheLastKeeper(t *testing.T) {
 	for _, heir := range []bool{true, false} {
-		s := newSim(t, 1, plainFacts(queuefacts.Quorum), testConfig())
+		s := newSim(t, 1, plainFacts(cluster.Quorum), testConfig())
 		s.m.publish(1, time.Hour)
 		s.c.looks.inherits = heir
 		s.m.appHere = true
@@ -217,7 +216,7 @@ func TestConsumersOfTheLastKeeper(t *testing.T) {
 // TestConsumersLeftBehindAreNotOthers: the node of the keeper's connection goes down, and its consumers are counted until it is back.
 func TestConsumersLeftBehindAreNotOthers(t *testing.T) {
 	for seed := range uint64(20) {
-		s := newSim(t, seed, plainFacts(queuefacts.Quorum), testConfig())
+		s := newSim(t, seed, plainFacts(cluster.Quorum), testConfig())
 		s.connect()
 		s.pass(time.Second)
 		s.m.silent = func() bool { return s.r.IntN(4) == 0 }
@@ -256,7 +255,7 @@ func TestConsumersLeftBehindAreNotOthers(t *testing.T) {
 // TestLatenessIsNotToldWhileBehind: what came while RabbitMQ or the keeper was slow may have waited before that. So may what a queue gives to the
 // next keeper without the flag that it was held before; its deadline is the one that the last keeper knew.
 func TestLatenessIsNotToldWhileBehind(t *testing.T) {
-	s := newSim(t, 1, plainFacts(queuefacts.Quorum), testConfig())
+	s := newSim(t, 1, plainFacts(cluster.Quorum), testConfig())
 	s.connect()
 	s.pass(2 * time.Second)
 	slow := func(asked time.Duration, ready int) {
@@ -280,7 +279,7 @@ func TestLatenessIsNotToldWhileBehind(t *testing.T) {
 	require.True(t, late(func() { s.m.now = s.m.now.Add(700 * time.Millisecond); s.input(func(c *core) { c.tick(s.m.now) }) }), "the keeper stands still")
 	require.False(t, late(func() {}), "all is well again")
 
-	heir := newSim(t, 2, plainFacts(queuefacts.Quorum), testConfig())
+	heir := newSim(t, 2, plainFacts(cluster.Quorum), testConfig())
 	heir.c.looks.inherits = true
 	known := heir.m.now.Add(time.Hour)
 	heir.input(func(c *core) { c.given.remember(heir.m.now, []Shadow{{Fingerprint: 1, Deadline: known}}) })
@@ -289,14 +288,14 @@ func TestLatenessIsNotToldWhileBehind(t *testing.T) {
 	require.True(t, heir.c.ages.caughtUp || heir.m.now < heir.c.ages.trustAt)
 	heir.m.publish(1, 2*time.Hour) // the queue gives it back only now
 	heir.pass(time.Second)
-	require.Equal(t, known, heir.c.line.held.entries[heir.c.line.held.due[0]].deadline)
+	require.Equal(t, known, heir.c.line.held.entries[heir.c.line.held.due.Items[0]].deadline)
 }
 
 // TestTheListTellsWhoIsLeftBehind: RabbitMQ may go on counting some of the consumers of a lost connection and not others. Their number is that of
 // an application, but not their tags. A consumer that came in the last seconds is not in the list yet.
 func TestTheListTellsWhoIsLeftBehind(t *testing.T) {
 	for seed := range uint64(20) {
-		s := newSim(t, seed, plainFacts(queuefacts.Quorum), testConfig())
+		s := newSim(t, seed, plainFacts(cluster.Quorum), testConfig())
 		attach := func(here bool) {
 			s.m.appHere = here
 			for _, msg := range s.m.app {
@@ -368,7 +367,7 @@ func TestTheListTellsWhoIsLeftBehind(t *testing.T) {
 func TestAnApplicationInPlaceOfTheLost(t *testing.T) {
 	for seed := range uint64(20) {
 		for _, others := range []Presence{Absent, Unlisted} {
-			s := newSim(t, seed, plainFacts(queuefacts.Quorum), testConfig())
+			s := newSim(t, seed, plainFacts(cluster.Quorum), testConfig())
 			s.facts.Others = others
 			s.connect()
 			for i := range 100 {
@@ -434,7 +433,7 @@ func TestTheLostGoBeforeTheListIsRead(t *testing.T) {
 
 // TestTheListTellsAfterASilentLeader: the queue has no leader for so long that nobody seems to consume, and then counts again what the keeper left behind.
 func TestTheListTellsAfterASilentLeader(t *testing.T) {
-	s := newSim(t, 1, plainFacts(queuefacts.Quorum), testConfig())
+	s := newSim(t, 1, plainFacts(cluster.Quorum), testConfig())
 	s.facts.Others = Absent
 	s.connect()
 	for i := range 100 {
@@ -599,7 +598,7 @@ func TestAQueueThatIsDeclaredAgain(t *testing.T) {
 func TestLimitsRefuseAndRecover(t *testing.T) {
 	cfg := testConfig()
 	cfg.limit = 20
-	s := newSim(t, 1, plainFacts(queuefacts.Classic), cfg)
+	s := newSim(t, 1, plainFacts(cluster.Classic), cfg)
 	s.connect()
 	s.pass(time.Second)
 	for i := range 25 {
@@ -615,7 +614,7 @@ func TestLimitsRefuseAndRecover(t *testing.T) {
 func TestMessagesWithoutTTLAreNotWorthKeeping(t *testing.T) {
 	cfg := testConfig()
 	cfg.perChannel, cfg.endlessMost = 1000, 0.5
-	s := newSim(t, 1, plainFacts(queuefacts.Classic), cfg)
+	s := newSim(t, 1, plainFacts(cluster.Classic), cfg)
 	s.connect()
 	s.pass(time.Second)
 	for i := range 1001 {
@@ -666,7 +665,7 @@ func TestShortVisitsAreSeen(t *testing.T) {
 
 // TestOneGlimpseIsNotEnough: a single look that counts one consumer more does not end the keeping, nor does another one long after it.
 func TestOneGlimpseIsNotEnough(t *testing.T) {
-	s := newSim(t, 1, plainFacts(queuefacts.Classic), testConfig())
+	s := newSim(t, 1, plainFacts(cluster.Classic), testConfig())
 	s.connect()
 	s.pass(time.Second)
 	for range 3 {
@@ -679,7 +678,7 @@ func TestOneGlimpseIsNotEnough(t *testing.T) {
 
 // TestAFullDeliveryLimitIsRefusedUntilTheQueueIsEmpty: whoever takes a message that has been returned too often would return it once more.
 func TestAFullDeliveryLimitIsRefusedUntilTheQueueIsEmpty(t *testing.T) {
-	f := plainFacts(queuefacts.Quorum)
+	f := plainFacts(cluster.Quorum)
 	f.DeliveryLimit = 20
 	s := newSim(t, 1, f, testConfig())
 	s.connect()
@@ -701,7 +700,7 @@ func TestAFullDeliveryLimitIsRefusedUntilTheQueueIsEmpty(t *testing.T) {
 func TestALargeMessageIsRefusedUntilItHasGone(t *testing.T) {
 	cfg := testConfig()
 	cfg.bytesLimit = 0
-	s := newSim(t, 1, plainFacts(queuefacts.Classic), cfg)
+	s := newSim(t, 1, plainFacts(cluster.Classic), cfg)
 	s.connect()
 	s.pass(time.Second)
 	s.m.publish(1, time.Minute)
@@ -816,7 +815,7 @@ func TestATTLThatWasRaised(t *testing.T) {
 
 // TestMessagesThatDoNotExpireCostFewReturns: the settings do not show why they come back at their deadlines.
 func TestMessagesThatDoNotExpireCostFewReturns(t *testing.T) {
-	f := plainFacts(queuefacts.Classic)
+	f := plainFacts(cluster.Classic)
 	f.TTL = 3 * time.Second
 	s := newSim(t, 1, f, testConfig())
 	s.c.cfg.perChannel = 100
@@ -833,7 +832,7 @@ func TestMessagesThatDoNotExpireCostFewReturns(t *testing.T) {
 
 // TestRecordsOfConsumedMessagesAreForgotten: of a queue that others empty, and after their deadlines.
 func TestRecordsOfConsumedMessagesAreForgotten(t *testing.T) {
-	s := newSim(t, 1, plainFacts(queuefacts.Classic), testConfig())
+	s := newSim(t, 1, plainFacts(cluster.Classic), testConfig())
 	s.connect()
 	s.pass(time.Second)
 	publish := func(n int) {
@@ -875,7 +874,7 @@ func TestALookOvertakesDeliveries(t *testing.T) {
 	now := deadline.Instant(1_000_000_000)
 	c := newCore(testConfig(), now)
 	c.cfg.perChannel = 1000
-	c.connect(now, plainFacts(queuefacts.Classic))
+	c.connect(now, plainFacts(cluster.Classic))
 	c.looked(now, c.line.epoch, 500, 0, other, "", true)
 	id := consumerOf(t, c)
 	c.opened(now, id)
@@ -895,7 +894,7 @@ func TestALookOvertakesDeliveries(t *testing.T) {
 
 // TestALoweredTimeoutIsLearned from RabbitMQ, which names it when it closes a channel. It holds against facts that do not know it yet.
 func TestALoweredTimeoutIsLearned(t *testing.T) {
-	s := newSim(t, 1, plainFacts(queuefacts.Classic), testConfig())
+	s := newSim(t, 1, plainFacts(cluster.Classic), testConfig())
 	s.connect()
 	s.pass(time.Second)
 	s.m.publish(1, time.Hour)

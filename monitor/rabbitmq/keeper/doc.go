@@ -100,8 +100,8 @@
 // messages held and the consumer that takes more, stays the consumers that were cancelled and are back, givenBack the messages on their way
 // out or back, ages what is known about the age of new messages, rolls when stretches are given back and taken again, aside how long
 // others are left alone.
-// session carries the commands out with amqp091-go: one connection, one goroutine that owns the core, and one for each answer that is
-// waited for (command.go, channel.go). Each held message costs 68 bytes here. Leases and shadows for several Curfews
+// session carries the commands out with amqp091-go: on one connection, which other keepers may share, with one goroutine that owns the core, and one for
+// each answer that is waited for (command.go, channel.go). Each held message costs 68 bytes here. Leases and shadows for several Curfews
 // are in package lease.
 //
 // # Left to others

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/rabbitmq/queuefacts"
+	"curfew/monitor/rabbitmq/cluster"
 )
 
 // Presence is whether RabbitMQ lists consumers that are no keeper's (OfTag).
@@ -20,8 +20,8 @@ const (
 // Facts are what has to be known of a queue before its messages are taken: its arguments and the policies on it, as
 // they apply together. A wrong fact may cost messages their order; it never makes one expire early.
 type Facts struct {
-	Type   queuefacts.Type
-	Family queuefacts.Family
+	Type   cluster.QueueType
+	Family cluster.Family
 	// TTL is the queue's message-ttl; negative is none, and 0 is a TTL of 0.
 	TTL time.Duration
 	// DeliveryLimit is the quorum queue's; 0 is none.
@@ -34,12 +34,12 @@ type Facts struct {
 
 // returnsCount reports whether a basic.nack counts against the delivery limit.
 func (f Facts) returnsCount() bool {
-	return f.Type == queuefacts.Quorum && f.Family != queuefacts.Family43
+	return f.Type == cluster.Quorum && f.Family != cluster.Family43
 }
 
 // takes is how often a message may have been returned when it is taken: a quarter of the limit. -1 is any number.
 func (f Facts) takes() int {
-	if f.Type != queuefacts.Quorum || f.DeliveryLimit <= 0 {
+	if f.Type != cluster.Quorum || f.DeliveryLimit <= 0 {
 		return -1
 	}
 	return f.DeliveryLimit / 4
@@ -68,7 +68,7 @@ func (f Facts) spends(returns int) bool {
 // putsBack reports whether a cancelled consumer is put back without credit. Before 4.3 a quorum queue keeps a cancelled consumer's messages when
 // the node of its connection goes down, until the node is up again and the queue has another leader after that; and only 3.x can be asked for no
 // credit.
-func (f Facts) putsBack() bool { return f.Type == queuefacts.Quorum && f.Family == queuefacts.Family3 }
+func (f Facts) putsBack() bool { return f.Type == cluster.Quorum && f.Family == cluster.Family3 }
 
 // wholeMillis is a TTL in milliseconds, rounded up; -1 is none.
 func wholeMillis(ttl time.Duration) deadline.Millis {
@@ -82,8 +82,8 @@ const assumedConsumerTimeout = 30 * time.Minute
 
 // HoldLimit is how long a message may be held before it is given back and taken again; 0 is forever.
 func (f Facts) HoldLimit() time.Duration {
-	if f.Family == queuefacts.Family43 {
-		if f.Type == queuefacts.Quorum {
+	if f.Family == cluster.Family43 {
+		if f.Type == cluster.Quorum {
 			return longestTimeout / 2
 		}
 		return 0 // classic queues have no timeout

@@ -1,7 +1,6 @@
 package keeper
 
 import (
-	"container/heap"
 	"math"
 	"time"
 
@@ -42,11 +41,11 @@ const (
 	uncertain = unknownAge | untold // its lateness is not known
 )
 
-// heldMessages are all messages held. The zero value is empty.
+// heldMessages are all messages held. The zero value is empty. It is not copied.
 type heldMessages struct {
 	entries []entry
-	free    []uint32 // entries of no message
-	due     []uint32 // a heap of those that expire, by due
+	free    []uint32              // entries of no message
+	due     deadline.Heap[uint32] // those that expire, by due
 	count   int
 	bytes   int64
 	endless int // of them without TTL
@@ -66,7 +65,11 @@ func (h *heldMessages) add(e entry) uint32 {
 	if e.due == never {
 		h.endless++
 	} else {
-		heap.Push(h, i)
+		if h.due.Before == nil {
+			h.due.Before = func(a, b uint32) bool { return h.entries[a].due < h.entries[b].due }
+			h.due.Moved = func(i uint32, place int) { h.entries[i].position = uint32(place) }
+		}
+		h.due.Push(i)
 	}
 	return i
 }
@@ -78,11 +81,11 @@ func (h *heldMessages) remove(i uint32) {
 	if e.position == none {
 		h.endless--
 	} else {
-		heap.Remove(h, int(e.position))
+		h.due.Remove(int(e.position))
 	}
 	*e = entry{position: none}
 	if h.free = append(h.free, i); h.count == 0 {
-		h.entries, h.due, h.free = shrink(h.entries), shrink(h.due), h.free[:0]
+		h.entries, h.due.Items, h.free = shrink(h.entries), shrink(h.due.Items), h.free[:0]
 	}
 }
 
@@ -108,29 +111,8 @@ func (h *heldMessages) doubt(l *line, since deadline.Instant) {
 
 // nextDue is when the message at the head of the heap is due.
 func (h *heldMessages) nextDue() deadline.Instant {
-	if len(h.due) == 0 {
+	if len(h.due.Items) == 0 {
 		return never
 	}
-	return h.entries[h.due[0]].due
-}
-
-// Len, Less, Swap, Push and Pop implement heap.Interface.
-func (h *heldMessages) Len() int           { return len(h.due) }
-func (h *heldMessages) Less(a, b int) bool { return h.entries[h.due[a]].due < h.entries[h.due[b]].due }
-
-func (h *heldMessages) Swap(a, b int) {
-	h.due[a], h.due[b] = h.due[b], h.due[a]
-	h.entries[h.due[a]].position, h.entries[h.due[b]].position = uint32(a), uint32(b)
-}
-
-func (h *heldMessages) Push(i any) {
-	h.entries[i.(uint32)].position = uint32(len(h.due))
-	h.due = append(h.due, i.(uint32))
-}
-
-func (h *heldMessages) Pop() any {
-	last := len(h.due) - 1
-	i := h.due[last]
-	h.due = h.due[:last]
-	return i
+	return h.entries[h.due.Items[0]].due
 }

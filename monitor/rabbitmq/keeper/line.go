@@ -171,7 +171,7 @@ func (l *line) unlink(s *stretch, i uint32) {
 func (l *line) giveBackDue(now deadline.Instant) int {
 	due := l.due[:0]
 	for len(due) < dueAtOnce && l.held.nextDue() <= now {
-		i := l.held.due[0]
+		i := l.held.due.Items[0]
 		e := &l.held.entries[i]
 		l.unlink(l.byID[e.stretch], i)
 		due = append(due, command{do: giveBack, stretch: e.stretch, tag: e.tag})

@@ -14,7 +14,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/rabbitmq/queuefacts"
+	"curfew/monitor/rabbitmq/cluster"
 )
 
 // message is what the keeper keeps of a delivery.
@@ -30,7 +30,7 @@ type message struct {
 // read takes what is needed from a delivery.
 func read(fingerprints *Fingerprints, d *amqp091.Delivery) message {
 	m := message{fingerprint: fingerprints.Of(d), ttl: -1, size: len(d.Body), redelivered: d.Redelivered}
-	if ms := queuefacts.TimeToLive(d.Expiration); ms >= 0 {
+	if ms := cluster.TimeToLive(d.Expiration); ms >= 0 {
 		m.ttl = ms.Duration()
 	}
 	m.published = Published(d)

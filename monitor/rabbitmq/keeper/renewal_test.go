@@ -13,7 +13,6 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // unreachable are a lease and shadows that answer when ctx has ended.
@@ -79,7 +78,7 @@ func (unreadable) Load(context.Context) ([]Shadow, error) { return nil, errors.N
 // TestUnreadableShadows: it is told what follows.
 func TestUnreadableShadows(t *testing.T) {
 	core, warnings := observer.New(zap.WarnLevel)
-	s := newSim(t, 1, plainFacts(queuefacts.Quorum), testConfig())
+	s := newSim(t, 1, plainFacts(cluster.Quorum), testConfig())
 	k := &Keeper{core: s.c, log: zap.NewNop(), lease: &Renewal{Log: zap.New(core)}, o: Options{Shadows: unreadable{}, Now: func() deadline.Instant { return s.m.now }}}
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -142,7 +141,7 @@ func TestStopIsNoNews(t *testing.T) {
 		require.Empty(t, (&Renewal{Log: log}).LoadShadows(ctx, unreachable{}, ""))
 	})
 
-	s := newSim(t, 1, plainFacts(queuefacts.Quorum), testConfig())
+	s := newSim(t, 1, plainFacts(cluster.Quorum), testConfig())
 	s.connect()
 	s.pass(time.Second)
 	s.m.publish(1, time.Hour)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/rabbitmq/queuefacts"
+	"curfew/monitor/rabbitmq/cluster"
 )
 
 // Expiry is one message that expired because it was given back. Instants are by the keeper's clock.
@@ -59,12 +59,12 @@ type Status struct {
 	Commands    int // to the keeper, that are held until their messages are back
 	HeldBytes   int64
 	WithoutTTL  int
-	CaughtUp    bool                // all that was in the queue has been taken
-	NextDue     deadline.Instant    // 0: nothing expires
-	LookedAt    deadline.Instant    // when RabbitMQ last said how many messages and consumers there are; 0: never
-	Ready       int                 // by the last look
-	Consumers   int                 // those that are not the keeper's, by the last look
-	Seen        queuefacts.TTLStats // since the Keeper was made
+	CaughtUp    bool             // all that was in the queue has been taken
+	NextDue     deadline.Instant // 0: nothing expires
+	LookedAt    deadline.Instant // when RabbitMQ last said how many messages and consumers there are; 0: never
+	Ready       int              // by the last look
+	Consumers   int              // those that are not the keeper's, by the last look
+	Seen        cluster.TTLStats // since the Keeper was made
 	LastRelease Release
 	Counts      Counts
 }

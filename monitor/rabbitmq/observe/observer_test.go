@@ -10,7 +10,6 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 func TestExpiry(t *testing.T) {
@@ -50,7 +49,7 @@ func TestUntappable(t *testing.T) {
 		{"hash", cluster.Queue{}, []string{"topic", "hash"}, nil, "Exchange hash"},
 		{"delayed hash", cluster.Queue{}, []string{"delayed-hash"}, nil, "Exchange delayed-hash"},
 		{"an exchange that is gone", cluster.Queue{}, []string{"gone"}, nil, "Exchange gone"},
-		{"stream", cluster.Queue{Type: queuefacts.Stream}, []string{"topic"}, nil, "stream"},
+		{"stream", cluster.Queue{Type: cluster.Stream}, []string{"topic"}, nil, "stream"},
 		{"exclusive", cluster.Queue{Exclusive: true}, []string{"topic"}, nil, "exclusive"},
 		{"priorities", cluster.Queue{Arguments: map[string]any{"x-max-priority": int64(5)}}, []string{"topic"}, nil, "priorities"},
 		{"refuses", cluster.Queue{Policy: map[string]any{"max-length": int64(5), "overflow": "reject-publish"}}, []string{"topic"}, nil, "refuses"},

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"curfew/monitor/rabbitmq/queuefacts"
+	"curfew/monitor/rabbitmq/cluster"
 )
 
 // State is what is known of one watched queue.
@@ -17,9 +17,9 @@ type State struct {
 	Consumers int    `json:"consumers"`
 	Counts
 	// Seen has the times to live of the messages that taps have seen since the Observer began.
-	Seen         queuefacts.TTLStats `json:"seen"`
-	Overdue      int                 `json:"overdue"`       // missed their deadlines and still wait
-	OverdueSince int64               `json:"overdue_since"` // the earliest of these deadlines, Unix ms; 0: none
+	Seen         cluster.TTLStats `json:"seen"`
+	Overdue      int              `json:"overdue"`       // missed their deadlines and still wait
+	OverdueSince int64            `json:"overdue_since"` // the earliest of these deadlines, Unix ms; 0: none
 	// Restarts is how often counting started over: a connection was lost, the tap overflowed,
 	// the bindings changed.
 	Restarts int `json:"restarts"`

@@ -9,7 +9,6 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"curfew/monitor/rabbitmq/cluster"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 const (
@@ -101,7 +100,7 @@ var tapped = []string{"direct", "fanout", "topic", "headers"}
 // Untappable returns why a tap cannot show what enters a queue; empty: it can. bindings are
 // those of the whole virtual host.
 func Untappable(i *cluster.Inventory, q *cluster.Queue, exchanges map[string]cluster.Exchange, bindings []cluster.Binding) string {
-	if q.Type == queuefacts.Stream {
+	if q.Type == cluster.Stream {
 		return "It is a stream: its messages have no deadlines."
 	}
 	if q.Exclusive {

@@ -12,7 +12,6 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 const (
@@ -48,7 +47,7 @@ type watched struct {
 	restarts  int
 	ready     int
 	consumers int
-	seen      queuefacts.TTLStats
+	seen      cluster.TTLStats
 	reason    string // why it is not tapped
 
 	deadLettered bool
@@ -153,7 +152,7 @@ func (w *watched) enter(tap *tap, d *amqp091.Delivery) {
 	if w.line == nil || w.from != tap {
 		return
 	}
-	own := queuefacts.TimeToLive(d.Expiration)
+	own := cluster.TimeToLive(d.Expiration)
 	w.seen.Add(own, w.ttl)
 	ttl, due := w.ttl, deadline.Instant(0)
 	if ttl < 0 || own >= 0 && own < ttl {

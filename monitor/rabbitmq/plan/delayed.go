@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"curfew/monitor/rabbitmq/cluster"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // delayedType is the type of the exchanges of the delayed-message plugin.
@@ -32,7 +31,7 @@ const mostUndelivered = 100_000
 // express it. in may be nil; more are added to what it has. Notes are for the operator.
 func Delayed(w io.Writer, in io.Reader, more []DelayedExchange, s cluster.Server) (notes []string, err error) {
 	d := definitions{all: object{}, family: s.Family()}
-	if d.family == queuefacts.UnknownFamily {
+	if d.family == cluster.UnknownFamily {
 		return nil, fmt.Errorf("%s: Curfew delays messages of RabbitMQ 3.10 and later", s)
 	}
 	if in != nil {
@@ -90,7 +89,7 @@ func (d *definitions) dropMirroring() {
 // definitions are those of RabbitMQ, as JSON.
 type definitions struct {
 	all    object
-	family queuefacts.Family
+	family cluster.Family
 	Notes  []string // for the operator
 }
 
@@ -231,12 +230,12 @@ func (d *definitions) policyFor(x object, name, applyTo string, definition objec
 }
 
 // waiting is the policy of a quorum queue in which messages only wait, and then go to an exchange.
-func waiting(f queuefacts.Family, exchange string) object {
+func waiting(f cluster.Family, exchange string) object {
 	definition := object{"dead-letter-exchange": exchange, "dead-letter-strategy": "at-least-once", "overflow": "reject-publish"}
-	if f != queuefacts.Family3 {
+	if f != cluster.Family3 {
 		definition["delivery-limit"] = -1
 	}
-	if f == queuefacts.Family43 {
+	if f == cluster.Family43 {
 		definition[disconnectedTimeout] = lostNode
 	}
 	return definition

@@ -7,7 +7,6 @@ import (
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/observe"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // Plan is what can be done about the deadlines of a virtual host.
@@ -29,12 +28,12 @@ type Row struct {
 	Type  string `json:"type"`
 	// TTLMillis is the queue's time to live by argument and policy; 0: messages have their
 	// own or none. Seen has the messages' own; nil: nobody has seen any.
-	TTLMillis deadline.Millis      `json:"ttl_ms"`
-	Seen      *queuefacts.TTLStats `json:"ttl_seen,omitempty"`
-	Ready     int64                `json:"ready"`
-	Unacked   int64                `json:"unacked"`
-	Consumers int                  `json:"consumers"`
-	Rule      string               `json:"rule"` // by CURFEW_WATCH: keep, delay, retry, observe or off; empty: no rule
+	TTLMillis deadline.Millis   `json:"ttl_ms"`
+	Seen      *cluster.TTLStats `json:"ttl_seen,omitempty"`
+	Ready     int64             `json:"ready"`
+	Unacked   int64             `json:"unacked"`
+	Consumers int               `json:"consumers"`
+	Rule      string            `json:"rule"` // by CURFEW_WATCH: keep, delay, retry, observe or off; empty: no rule
 	// Deadlines is how they can be kept: kept, exact, not_worth or refused.
 	Deadlines cluster.Verdict `json:"deadlines"`
 	Code      cluster.Code    `json:"code"`
@@ -113,7 +112,7 @@ func New(i *cluster.Inventory, exchanges map[string]cluster.Exchange, bindings [
 			r.delayed, r.Topology = rule.ExchangeOf(q.Name), ""
 		}
 		if r.kept && rule.Mode == cluster.Retry {
-			if r.Topology = ""; i.Server.Family() == queuefacts.Family43 && rule.Backoff.Linear() {
+			if r.Topology = ""; i.Server.Family() == cluster.Family43 && rule.Backoff.Linear() {
 				r.Topology = nativeRetry
 			}
 		}
@@ -141,7 +140,7 @@ func (r *Row) TTLs() string {
 	switch {
 	case len(parts) > 0:
 		return strings.Join(parts, ",")
-	case r.Seen != nil || r.Type == string(queuefacts.Stream):
+	case r.Seen != nil || r.Type == string(cluster.Stream):
 		return "-"
 	}
 	return "unknown"
@@ -157,12 +156,12 @@ func keepRule(r cluster.Rule) cluster.Rule {
 }
 
 // costOf scales what was measured: see Cost.
-func costOf(q *cluster.Queue, f queuefacts.Family) *Cost {
+func costOf(q *cluster.Queue, f cluster.Family) *Cost {
 	c := &Cost{Held: q.Ready + q.Unacked, CPU: 0.4, Publishing: "50% to 85%"}
 	each := int64(900)
-	if q.Type == queuefacts.Classic {
+	if q.Type == cluster.Classic {
 		c.CPU, each = 0.2, 1900
-		if f == queuefacts.Family43 {
+		if f == cluster.Family43 {
 			each = 6800
 		}
 	}
@@ -170,8 +169,8 @@ func costOf(q *cluster.Queue, f queuefacts.Family) *Cost {
 	return c
 }
 
-func topologyFor(q *cluster.Queue, f queuefacts.Family) string {
-	if f == queuefacts.Family43 && q.Type == queuefacts.Quorum {
+func topologyFor(q *cluster.Queue, f cluster.Family) string {
+	if f == cluster.Family43 && q.Type == cluster.Quorum {
 		return "If messages here have at most 32 different times to live, give each its own priority: RabbitMQ is then on time by itself."
 	}
 	return "If messages here have only a few different times to live, declare a queue for each, with that x-message-ttl: RabbitMQ is then on time by itself."

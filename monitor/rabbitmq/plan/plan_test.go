@@ -13,18 +13,17 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"curfew/monitor/rabbitmq/cluster"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 func example(t *testing.T, vhost, watch string) *Plan {
 	t.Helper()
 	i := &cluster.Inventory{Server: cluster.Server{Product: "RabbitMQ", Version: "3.10.8"}, VHost: vhost, Queues: []cluster.Queue{
-		{Name: "curfew.tap.x", Type: queuefacts.Classic},
-		{Name: "it's", Type: queuefacts.Classic, Durable: true, State: "running"},
-		{Name: "orders", Type: queuefacts.Quorum, Durable: true, State: "running", Ready: 1000,
+		{Name: "curfew.tap.x", Type: cluster.Classic},
+		{Name: "it's", Type: cluster.Classic, Durable: true, State: "running"},
+		{Name: "orders", Type: cluster.Quorum, Durable: true, State: "running", Ready: 1000,
 			Arguments: map[string]any{"x-dead-letter-exchange": "dlx"}, Policy: map[string]any{"delivery-limit": int64(50)}},
-		{Name: "retry", Type: queuefacts.Quorum, Durable: true, State: "running", Arguments: map[string]any{"x-dead-letter-exchange": ""}},
-		{Name: "stream", Type: queuefacts.Stream, Durable: true, State: "running"},
+		{Name: "retry", Type: cluster.Quorum, Durable: true, State: "running", Arguments: map[string]any{"x-dead-letter-exchange": ""}},
+		{Name: "stream", Type: cluster.Stream, Durable: true, State: "running"},
 	}}
 	exchanges := map[string]cluster.Exchange{"shop": {Name: "shop", Type: "topic"}}
 	bindings := []cluster.Binding{{Exchange: "shop", Queue: "orders", RoutingKey: "order.#"}}
@@ -64,15 +63,15 @@ func TestTTLs(t *testing.T) {
 	for want, r := range map[string]Row{
 		"unknown":      {},
 		"1m0s":         {TTLMillis: 60_000},
-		"-":            {Seen: &queuefacts.TTLStats{Messages: 5}},
-		"50ms..1h0m0s": {Seen: &queuefacts.TTLStats{Messages: 5, Expiring: 2, Least: 50, Most: 3_600_000}},
-		"1m0s,2s":      {TTLMillis: 60_000, Seen: &queuefacts.TTLStats{Messages: 5, Expiring: 2, Least: 2000, Most: 2000}},
+		"-":            {Seen: &cluster.TTLStats{Messages: 5}},
+		"50ms..1h0m0s": {Seen: &cluster.TTLStats{Messages: 5, Expiring: 2, Least: 50, Most: 3_600_000}},
+		"1m0s,2s":      {TTLMillis: 60_000, Seen: &cluster.TTLStats{Messages: 5, Expiring: 2, Least: 2000, Most: 2000}},
 	} {
 		require.Equal(t, want, r.TTLs())
 	}
 	i := &cluster.Inventory{Server: cluster.Server{Product: "RabbitMQ", Version: "3.10.8"}, Queues: []cluster.Queue{
-		{Name: "q", Type: queuefacts.Quorum, Durable: true, State: "running", Arguments: map[string]any{"x-message-ttl": int64(60_000)}}},
-		Seen: map[string]queuefacts.TTLStats{"q": {Messages: 200, Expiring: 150, Shorter: 150, Least: 100, Most: 200}}}
+		{Name: "q", Type: cluster.Quorum, Durable: true, State: "running", Arguments: map[string]any{"x-message-ttl": int64(60_000)}}},
+		Seen: map[string]cluster.TTLStats{"q": {Messages: 200, Expiring: 150, Shorter: 150, Least: 100, Most: 200}}}
 	row := New(i, nil, nil, nil, cluster.DefaultWatch()).Rows[0]
 	require.Equal(t, cluster.Kept, row.Deadlines, "not exact: there are shorter ones")
 	require.Equal(t, "1m0s,100ms..200ms", row.TTLs())

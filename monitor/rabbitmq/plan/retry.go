@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"curfew/monitor/rabbitmq/cluster"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // The names around a queue of retries. On RabbitMQ 3 there is one for each work queue, and its names begin with that one's.
@@ -37,7 +36,7 @@ func (s *Setup) retry(p *Plan, names []string) (readable, writable []string, err
 	for at := range p.inventory.Queues {
 		q := &p.inventory.Queues[at]
 		prefix := retryExchange
-		if f == queuefacts.Family3 {
+		if f == cluster.Family3 {
 			prefix = q.Name + "." + retryExchange
 		}
 		queue, back := prefix+cluster.DelaySuffix, prefix+backSuffix
@@ -52,13 +51,13 @@ func (s *Setup) retry(p *Plan, names []string) (readable, writable []string, err
 			return nil, nil, fmt.Errorf("retry for queue %s: no rule with mode retry is for a queue %s: write one with its back-off into the file that CURFEW_WATCH names", q.Name, queue)
 		case declared && !done:
 			return nil, nil, fmt.Errorf("retry for queue %s: it is declared with x-dead-letter-exchange, which no policy can change: declare it without", q.Name)
-		case !done && f == queuefacts.Family43 && q.Type == queuefacts.Quorum && rule.Backoff.Linear():
+		case !done && f == cluster.Family43 && q.Type == cluster.Quorum && rule.Backoff.Linear():
 			s.delayedRetry(q, &rule.Backoff)
 			continue
 		}
 		s.waitingRoom(p, prefix, q.Name)
 		readable, writable = append(readable, queue, back), append(writable, q.Name, back) // the last for what has to be published
-		if f == queuefacts.Family3 {
+		if f == cluster.Family3 {
 			writable = append(writable[:len(writable)-2], "amq.default") // to park
 		}
 		if park := rule.Backoff.ParkOf(q.Name); park != "" {
@@ -67,10 +66,10 @@ func (s *Setup) retry(p *Plan, names []string) (readable, writable []string, err
 		}
 		limited := q.HasMaxLength()
 		switch {
-		case f != queuefacts.Family3 && q.Type == queuefacts.Quorum && !limited && (len(q.Policy) == 0 || maps.Equal(q.Policy, lead)):
+		case f != cluster.Family3 && q.Type == cluster.Quorum && !limited && (len(q.Policy) == 0 || maps.Equal(q.Policy, lead)):
 			shared = append(shared, regexp.QuoteMeta(q.Name))
 		case done:
-		case q.Type == queuefacts.Quorum && !limited:
+		case q.Type == cluster.Quorum && !limited:
 			s.setPolicy(q, "dead-letter-strategy", "at-least-once")
 			s.setPolicy(q, "overflow", "reject-publish")
 			fallthrough
@@ -98,14 +97,14 @@ func (s *Setup) declareOnce(p *Plan, name string) {
 // waitingRoom declares the queue in which messages wait, and what leads there and, on RabbitMQ 3, back to the work queue.
 func (s *Setup) waitingRoom(p *Plan, prefix, work string) {
 	queue, back, kind := prefix+cluster.DelaySuffix, prefix+backSuffix, "headers"
-	if s.family != queuefacts.Family3 {
+	if s.family != cluster.Family3 {
 		s.catchAll(p, back, prefix+cluster.UndeliveredSuffix)
 	}
 	if q := p.inventory.Queue(queue); q != nil && q.Policy["dead-letter-exchange"] == back || s.named("exchanges", s.vhost, prefix) != nil {
 		return
 	}
 	s.bind(prefix, queue, "", nil)
-	if s.family == queuefacts.Family3 {
+	if s.family == cluster.Family3 {
 		kind = "fanout"
 		s.bind(back, work, "", nil)
 	}

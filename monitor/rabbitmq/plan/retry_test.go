@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/monitor/rabbitmq/cluster"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 const steep = `queues: [{queue: "*retry.delay", mode: retry, backoff: [1s, 5s], park: "{queue}.failed"}]`
@@ -18,7 +17,7 @@ func retryPlan(t *testing.T, version, watch string, policies map[string]map[stri
 	t.Helper()
 	i := &cluster.Inventory{Server: cluster.Server{Product: "RabbitMQ", Version: version}, VHost: "/"}
 	for _, name := range []string{"fixed", "jobs", "mail", "other"} {
-		q := cluster.Queue{Name: name, Type: queuefacts.Quorum, Durable: true, State: "running", Policy: policies[name]}
+		q := cluster.Queue{Name: name, Type: cluster.Quorum, Durable: true, State: "running", Policy: policies[name]}
 		if name == "fixed" {
 			q.Arguments = map[string]any{"x-dead-letter-exchange": "dlx"}
 		}

@@ -12,7 +12,6 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // Setup is what an operator sets up in RabbitMQ: definitions to import. For the gateway, the notes that begin with InCurfew have the commands that declare
@@ -143,7 +142,7 @@ func (s *Setup) permit(p *Plan, readableToo, writableToo []string) {
 				}
 			}
 		}
-		if r.counted && p.inventory.Server.Family() == queuefacts.Family43 {
+		if r.counted && p.inventory.Server.Family() == cluster.Family43 {
 			writable = append(writable, regexp.QuoteMeta(r.Queue))
 			s.note("From RabbitMQ 4.3 on, counting the messages of a queue needs some permission on it. Setup gives write, with which nothing can be taken, purged or deleted there. Curfew does not use it.")
 		}
@@ -198,7 +197,7 @@ func (s *Setup) gateway(p *Plan, name, curfew string) error {
 		return errors.New("there is no such queue")
 	case q.Unknown&(cluster.UnknownArguments|cluster.UnknownPolicy) != 0:
 		return errors.New("it is unknown how it is declared: " + q.Unknown.String())
-	case q.Type != queuefacts.Classic && q.Type != queuefacts.Quorum || q.Exclusive || q.AutoDelete || !q.Durable:
+	case q.Type != cluster.Classic && q.Type != cluster.Quorum || q.Exclusive || q.AutoDelete || !q.Durable:
 		return errors.New("only durable classic and quorum queues that are neither exclusive nor auto-delete can be federated")
 	}
 	in, waits := map[string]any{"x-queue-type": string(q.Type)}, map[string]any{"x-remaining-expiration": true}
@@ -278,12 +277,12 @@ const lostNode = 1000
 
 // keepSoon has the kept quorum queues give back soon what Curfew held when the node that it was connected to is lost.
 func (s *Setup) keepSoon(p *Plan) {
-	if p.inventory.Server.Family() != queuefacts.Family43 {
+	if p.inventory.Server.Family() != cluster.Family43 {
 		return
 	}
 	for _, r := range p.Rows {
 		q := p.inventory.Queue(r.Queue)
-		if _, set := q.Policy[disconnectedTimeout]; !r.kept || set || q.Type != queuefacts.Quorum || q.Unknown&cluster.UnknownPolicy != 0 {
+		if _, set := q.Policy[disconnectedTimeout]; !r.kept || set || q.Type != cluster.Quorum || q.Unknown&cluster.UnknownPolicy != 0 {
 			continue
 		}
 		s.setPolicy(q, disconnectedTimeout, lostNode)

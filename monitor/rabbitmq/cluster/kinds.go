@@ -1,14 +1,14 @@
-package queuefacts
+package cluster
 
-// Type is the type of a queue as RabbitMQ calls it. RabbitMQ has more than those named here.
-type Type string
+// QueueType is the type of a queue as RabbitMQ calls it. RabbitMQ has more than those named here.
+type QueueType string
 
 const (
 	// UnknownType: nobody could say.
-	UnknownType Type = ""
-	Classic     Type = "classic"
-	Quorum      Type = "quorum"
-	Stream      Type = "stream"
+	UnknownType QueueType = ""
+	Classic     QueueType = "classic"
+	Quorum      QueueType = "quorum"
+	Stream      QueueType = "stream"
 )
 
 // Family is a range of versions that treat unacknowledged messages alike.

@@ -1,4 +1,4 @@
-package queuefacts
+package cluster
 
 import (
 	"testing"
