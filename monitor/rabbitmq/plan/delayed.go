@@ -41,7 +41,7 @@ func Delayed(w io.Writer, in io.Reader, more []DelayedExchange, s cluster.Server
 			return nil, fmt.Errorf("the definitions are not a JSON object: %w", err)
 		}
 	}
-	if d.family != queuefacts.Family3 {
+	if d.family != cluster.Family3 {
 		d.dropMirroring()
 	}
 	for _, x := range more {
