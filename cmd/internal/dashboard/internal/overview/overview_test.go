@@ -37,7 +37,7 @@ func TestTheBannerIsShort(t *testing.T) {
 	o.Incidents[9].Lost, o.Changed = 3, []history.Mark{{Text: "a policy was set"}}
 	page.Reset()
 	require.NoError(t, o.verdicts().Render(&page))
-	require.Contains(t, page.String(), `thing 9</a></h2><p class="first"><span class="command"><code>look</code>`, "where messages are lost there is a command")
+	require.Contains(t, page.String(), `thing 9</a></h2><p class="first"><code>look</code></p>`, "where messages are lost there is a command")
 	require.Less(t, strings.Index(page.String(), "thing 11"), strings.Index(page.String(), "a policy was set"), "incidents come first")
 	require.Contains(t, page.String(), "2 more incidents")
 }
