@@ -61,7 +61,7 @@ func TestWhereAQueueIs(t *testing.T) {
 	assert.Contains(t, r.exits(0, append([]string{"consumers"}, in...)...), `queue "orders" in virtual host "shop" has none`)
 	assert.Contains(t, r.exits(0, append([]string{"dlq", "groups"}, in...)...), `no dead letter in "orders" in virtual host "shop" matches`)
 	assert.Contains(t, r.exits(0, append([]string{"dlq", "replay", "--dry-run"}, in...)...), "there is nothing to replay")
-	r.ok("audit", "search", "-A")
+	assert.Contains(t, r.exits(exitNotFound, "audit", "search", "-A"), "keeps no audit", "it takes -A, and there is none")
 }
 
 // TestQueueShowTellsItsIncident, with what to do and what was lost.
