@@ -46,8 +46,8 @@ func exported(t *testing.T, b *broker.Broker) string {
 	return string(text)
 }
 
-// TestImportBesideAnExclusiveQueue: the bindings of a queue of a connection stay, and keep nobody from an import.
-func TestImportBesideAnExclusiveQueue(t *testing.T) {
+// TestImportAndAnExclusiveQueue: the bindings of a queue of a connection stay, and keep nobody from an import.
+func TestImportAndAnExclusiveQueue(t *testing.T) {
 	x := newTestBroker(t, broker.Options{})
 	_, err := x.vh.Queues.Declare(t, "mine", broker.QueueDeclare{Exclusive: true})
 	require.NoError(t, err)

@@ -85,7 +85,7 @@ func (r *Rights) NewPublisher(vh *VHost) *Publisher {
 // OwnPublisher makes a publisher for messages of the broker itself, or of the program that
 // embeds it: no rights are checked.
 func (vh *VHost) OwnPublisher() *Publisher {
-	return (&Rights{b: vh.b, Rights: catalog.AllRights()}).NewPublisher(vh)
+	return (&Rights{b: vh.b, own: true, Rights: catalog.AllRights()}).NewPublisher(vh)
 }
 
 // Add checks and routes a message and copies it into the store; it enters its
@@ -299,7 +299,7 @@ func (p *Publisher) Flush(refused []int) []int {
 // begin begins a transition in which messages enter queues.
 func (p *Publisher) begin() *delivery.Transition {
 	s := p.vh.b.env.Begin()
-	s.Awaits, s.Paced = true, p.rights.Pacing.On
+	s.Awaits, s.Paced = !p.rights.own, p.rights.Pacing.On
 	return s
 }
 

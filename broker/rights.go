@@ -17,6 +17,7 @@ type Rights struct {
 	putter *store.Putter   // of all publishers with these rights: they belong to one goroutine
 	Pacing delivery.Pacing // of the same publishers, to be read only
 	turn   turn            // likewise
+	own    bool            // they are the broker's
 }
 
 // RightsOf returns the rights of a user in a virtual host; neither needs to exist.

@@ -13,12 +13,13 @@ import (
 // Identity is what a queue is known by, and its settings. All but the settings is set before the queue
 // is used, and does not change. Safe for concurrent use.
 type Identity struct {
-	ID        uint64 // the incarnation of the queue, which refs and the journal know it by
-	vhost     string
-	Name      string                          // in its virtual host
-	Durable   bool                            // it outlives a restart, by its declaration
-	Arguments *policy.Settings                // from the arguments it was made with: what cannot change; other queues may share it
-	settings  atomic.Pointer[policy.Settings] // from its arguments and policies, likewise; replaced with the queue's lock held
+	ID         uint64 // the incarnation of the queue, which refs and the journal know it by
+	vhost      string
+	Name       string                          // in its virtual host
+	Durable    bool                            // it outlives a restart, by its declaration
+	autoDelete bool                            // by its declaration
+	Arguments  *policy.Settings                // from the arguments it was made with: what cannot change; other queues may share it
+	settings   atomic.Pointer[policy.Settings] // from its arguments and policies, likewise; replaced with the queue's lock held
 }
 
 // Settings are the queue's current settings, from its arguments and policies. They do not change while the queue's lock is held.

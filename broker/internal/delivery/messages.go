@@ -14,13 +14,17 @@ type messages struct {
 	*Identity
 	env *Env
 
-	mu           sync.Mutex
-	core         *queue.Queue
-	enqueued     *enqueueTimes // of a queue with x-delivery-deadline; nil for others
-	ages         *ages         // nil: no message has come yet
-	counters     QueueStats
-	deleted      bool
-	lastActiveAt deadline.Instant // when something last happened
+	mu            sync.Mutex
+	core          *queue.Queue
+	enqueued      *enqueueTimes // of a queue with x-delivery-deadline; nil for others
+	ages          *ages         // nil: no message has come yet
+	counters      QueueStats
+	deleted       bool
+	shrinkPending bool             // the shrinker looks at it later
+	serving       bool             // a goroutine goes on with serve
+	checkingIdle  bool             // x-auto-delete-on-idle has run out, and it is being checked whether a delayed message will go to the queue
+	timerIndex    int32            // guarded by the timers
+	lastActiveAt  deadline.Instant // when something last happened
 	// lastUsedAt is when the queue was last used, by the rules of x-auto-delete-on-idle. The timer stays as it is
 	// when it is set: when it fires, the queue finds that it has been used since.
 	lastUsedAt deadline.Instant

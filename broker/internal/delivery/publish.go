@@ -176,7 +176,7 @@ func (q *Queue) refuseLocked(s *Transition, it *Item) bool {
 	if it.Move >= 0 && !it.AtLeastOnce {
 		return false
 	}
-	if q.Settings().Core.Overflow == queue.DropHead || !q.exceedsLocked(1, int64(it.Message.Bytes)) {
+	if q.Settings().Core.Overflow == queue.DropHead || !q.Retained.exceedsLocked(q.core, 1, int64(it.Message.Bytes)) {
 		return false
 	}
 	if it.AtLeastOnce {
@@ -203,18 +203,12 @@ func (q *Queue) Refuses(items ...Item) bool {
 	for i := range items {
 		bytes += int64(items[i].Message.Bytes)
 	}
-	return q.deleted || q.Settings().Core.Overflow != queue.DropHead && q.exceedsLocked(len(items), bytes)
+	return q.deleted || q.Settings().Core.Overflow != queue.DropHead && q.Retained.exceedsLocked(q.core, len(items), bytes)
 }
 
 // AtLimit reports whether one more message would make the queue refuse or drop one.
 func (q *Queue) AtLimit(bytes uint32) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.exceedsLocked(1, int64(bytes))
-}
-
-// exceedsLocked reports whether the queue would be above a limit with that many more messages. Letters that it retains count, too.
-func (q *Queue) exceedsLocked(messages int, bytes int64) bool {
-	kept, size := q.Retained.sizeLocked()
-	return q.core.Exceeds(messages+kept, bytes+size)
+	return q.Retained.exceedsLocked(q.core, 1, int64(bytes))
 }

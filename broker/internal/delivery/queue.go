@@ -14,12 +14,6 @@ type Queue struct {
 	messages
 	Registered registered
 
-	timerIndex    int32 // guarded by the timers
-	autoDelete    bool
-	shrinkPending bool // the shrinker looks at it later
-	serving       bool // a goroutine goes on with serve
-	checkingIdle  bool // x-auto-delete-on-idle has run out, and it is being checked whether a delayed message will go to the queue
-
 	consumers consumers
 	departure *Departure // of the last consumer that left; noDeparture: there is one
 	flow      flow

@@ -169,6 +169,12 @@ func (r *Retained) countLocked() int {
 	return n
 }
 
+// exceedsLocked reports whether the queue would be above a limit with that many more messages. Letters count, too.
+func (r *Retained) exceedsLocked(core *queue.Queue, messages int, bytes int64) bool {
+	kept, size := r.sizeLocked()
+	return core.Exceeds(messages+kept, bytes+size)
+}
+
 // sizeLocked is how many letters there are, and the octets of their messages.
 func (r *Retained) sizeLocked() (n int, bytes int64) {
 	if r.kept == nil {

@@ -46,7 +46,9 @@ func (vh *VHost) Load(d *catalog.Definitions) error {
 		return err
 	}
 	if len(d.Policies) > 0 {
-		vh.registry.Trim(vh.Policies.govern(was))
+		if changed := vh.Policies.govern(was); !vh.registry.restoring() { // the messages are not there yet
+			vh.registry.Trim(changed)
+		}
 	}
 	return nil
 }
@@ -72,8 +74,8 @@ func (vh *VHost) loadExchange(x *catalog.Exchange, set [2]policy.Set) error {
 	if err == nil {
 		err = wrong
 	}
-	if system := vh.Exchanges.exchanges[x.Name]; err == nil && predeclared[x.Name] != "" {
-		if err = system.equivalent(d); err == nil {
+	if err == nil && predeclared[x.Name] != "" { // of those an import has none, so nobody else is there
+		if err = vh.Exchanges.exchanges[x.Name].equivalent(d); err == nil {
 			return nil
 		}
 	}

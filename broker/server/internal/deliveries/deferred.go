@@ -83,15 +83,14 @@ func (d *Deliveries) deferSome(how broker.Settlement, tags []uint64, id amqp.Met
 func (d *Deliveries) TakeDeferred() (runs []broker.Settling, err error) {
 	d.mu.Lock()
 	x := d.deferred
-	if x != nil && x.lapsed == nil {
-		d.deferred = nil
+	if x != nil {
+		if err = x.lapsed; err == nil {
+			d.deferred = nil
+		}
 	}
 	d.mu.Unlock()
-	switch {
-	case x == nil:
-		return nil, nil
-	case x.lapsed != nil:
-		return nil, x.lapsed
+	if x == nil || err != nil {
+		return nil, err
 	}
 	d.eachDeferred(x, func(s *deferredSettlement) {
 		d.giveCreditLocked(s.m)
@@ -143,7 +142,9 @@ func (d *Deliveries) lapseDeferredLocked(key lockKey) bool {
 	i, found := d.deferred.locked[key]
 	if found {
 		s := d.deferred.list.At(i)
-		s.m.Seq, d.deferred.lapsed = 0, lapsedLock(s.tag, s.m.Queue, amqp.TxCommitID)
+		if s.m.Seq = 0; d.deferred.lapsed == nil {
+			d.deferred.lapsed = lapsedLock(s.tag, s.m.Queue, amqp.TxCommitID)
+		}
 		delete(d.deferred.locked, key)
 	}
 	return found

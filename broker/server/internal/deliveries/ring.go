@@ -269,6 +269,8 @@ func (r *ring) trim() {
 		r.pass()
 	}
 	if r.first == r.next && r.tags() > ringLarge {
-		r.chunks, r.spare, r.locked = nil, nil, nil
+		if r.chunks, r.spare = nil, nil; len(r.locked) == 0 { // what is old may be locked
+			r.locked = nil
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"curfew/broker"
@@ -181,6 +182,27 @@ func TestLapse(t *testing.T) {
 	out, _ := r.takeSome(1, r.next, nil, 100, nil)
 	assert.Len(t, out, 2)
 	assert.Empty(t, r.locked, "as they are settled")
+}
+
+// TestLapseAfterARelease: what is old has its lock although the memory of a large ring was given back.
+func TestLapseAfterARelease(t *testing.T) {
+	var r ring
+	q := new(broker.Queue)
+	locked := func(seq queue.Seq) uint64 { return r.add(Unacked{Queue: q, Seq: seq, locked: true}) }
+	locked(1)
+	var tags []uint64
+	for i := range queue.Seq(2 * ringLarge) {
+		tags = append(tags, locked(i+2))
+	}
+	for _, tag := range tags {
+		r.take(tag)
+	}
+	for i := queue.Seq(1); r.chunks != nil; i++ {
+		require.Less(t, i, queue.Seq(1<<20))
+		r.take(locked(i + 2*ringLarge + 2))
+	}
+	_, ok := r.lapse(lockKey{q.ID, 1})
+	require.True(t, ok)
 }
 
 // Locks of several queues, and those that were renewed, do not lapse in the order of delivery: none is searched for.
