@@ -121,7 +121,8 @@ func (x *Index) change(id uint64, adds bool, change func(*queue)) {
 			x.tenants[name] = t
 		}
 		if last := len(x.spare) - 1; last >= 0 {
-			q, x.spare = x.spare[last], x.spare[:last]
+			q, x.spare[last] = x.spare[last], nil
+			q.place, x.spare = place{at: -1}, x.spare[:last]
 		} else {
 			q = &queue{place: place{at: -1}, moved: deadline.Heap[Later]{Before: Later.before, Moved: x.note}}
 		}

@@ -43,10 +43,11 @@ func newLine[M member]() *line[M] {
 	return l
 }
 
-// put puts a member into a part of the line, now that next is its lowest score. waits leaves one in due that still has something due.
+// put puts a member into a part of the line, now that next is its lowest score. waits leaves one in due that still has something due, and has one
+// that was held go behind those that are: it had its turn.
 func (l *line[M]) put(m M, next deadline.Instant, part int) {
 	p := m.stands()
-	if part == waits && p.part == due && p.at >= 0 && next <= l.until {
+	if part == waits && p.part != waits && (next == never || next <= l.until) {
 		part = due
 	}
 	if p.next == next && p.part == part && p.at >= 0 && part != due {

@@ -243,3 +243,29 @@ func TestUntilGoesBack(t *testing.T) {
 		}
 	}
 }
+
+// TestHeldOnesHadTheirTurn: a tenant whose queue is held and let go again and again, as it has more due, keeps nobody from a turn.
+func TestHeldOnesHadTheirTurn(t *testing.T) {
+	x, ctx := scheduler.NewIndex(oneTenantEach), t.Context()
+	const hot, busy, lone = 10, 20, 30
+	for seq := range uint64(10_000) {
+		require.NoError(t, x.Apply(ctx, []deadline.Ref{{Deadline: 10, Queue: hot, Seq: seq + 1}, {Deadline: 20, Queue: busy, Seq: seq + 1}}, nil))
+	}
+	require.NoError(t, x.Apply(ctx, []deadline.Ref{{Deadline: 30, Queue: lone, Seq: 1}}, nil))
+	held := false
+	for turns := 1; ; turns++ {
+		claimed, _, err := x.Claim(ctx, 100, 256, 1000, nil)
+		require.NoError(t, err)
+		require.NotEmpty(t, claimed)
+		if claimed[0].Queue == lone {
+			return
+		}
+		require.Less(t, turns, 6)
+		if held {
+			x.Hold(hot, false)
+		}
+		if held = claimed[0].Queue == hot; held {
+			x.Hold(hot, true)
+		}
+	}
+}

@@ -42,11 +42,10 @@ func (m *moves) note(l Later, at int) {
 
 // shrink gives back what a burst needed, of a queue and of all.
 func (m *moves) shrink(q *queue) {
-	small := func(n, of int) bool { return of > movedKeep && n < min(of/movedShrink, movedFew) }
-	if all := &q.moved.Items; small(len(*all), cap(*all)) {
+	if all := &q.moved.Items; cap(*all) > spareRoom && len(*all) < min(cap(*all)/movedShrink, movedFew) {
 		*all = slices.Clone(*all)
 	}
-	if small(len(m.places), m.most) {
+	if m.most > movedKeep && len(m.places) < min(m.most/movedShrink, movedFew) {
 		places := make(map[deadline.Ref]int32, len(m.places))
 		for r, at := range m.places {
 			places[r] = at

@@ -161,6 +161,9 @@ func (p *page) due(until deadline.Instant) int {
 func (s *sorted) count(until []deadline.Instant, out []int64) {
 	before := 0
 	for i := range s.pages {
+		if len(until) == 0 {
+			return
+		}
 		p := &s.pages[i]
 		for last := p.entries[len(p.entries)-1].at; len(until) > 0 && until[0] < last; until, out = until[1:], out[1:] {
 			out[0] += int64(before + p.due(until[0]))

@@ -119,6 +119,9 @@ func (h *History) read(from io.Reader, now time.Time) error {
 			}
 		}
 		s.rings = saved.Rings
+		if saved.Tolls == nil { // of an earlier version
+			s.each(head.Last, int64(len(s.tolls)-1)*60, func(second int64, p *Point) { s.tolls.add(second, p.Toll) })
+		}
 		s.tolls.addAll(saved.Tolls, head.Last)
 	}
 	for _, m := range head.Marks {

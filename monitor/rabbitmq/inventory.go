@@ -74,7 +74,7 @@ func (p *Primary) runInventory(ctx context.Context, running *sync.WaitGroup) {
 		began := time.Now()
 		unclear := p.take(ctx, running)
 		took := time.Since(began)
-		next := max(every, restShare*took)
+		next := max(every, min(restShare*took, inventoryOld-took-wantedFor)) // it is not to be old
 		if again > 0 || unclear {
 			again = max(again-1, 0)
 			next = min(every, lookAgain)

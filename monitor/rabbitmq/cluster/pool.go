@@ -37,7 +37,7 @@ type shared struct {
 
 // Conn is what one user has of a connection: the channels that it opens. It ends with the connection.
 type Conn struct {
-	*amqp091.Connection
+	conn *amqp091.Connection
 	pool *Pool
 	of   *shared
 	lost chan error
@@ -66,13 +66,13 @@ func (p *Pool) Connect(ctx context.Context, purpose string, last *Conn) (*Conn, 
 			go c.abandon()
 			return nil, ctx.Err()
 		}
-		if c.Connection = s.conn; s.err == nil {
+		if c.conn = s.conn; s.err == nil {
 			return c, nil // if it has been lost meanwhile, Lost says so
 		}
 		p.leave(c)
 		if opens {
 			return nil, s.err
-		} // else whoever was to open it has given up
+		} // otherwise whoever was to open it has given up
 	}
 }
 
@@ -118,7 +118,7 @@ func (c *Conn) abandon() {
 		c.pool.leave(c)
 		return
 	}
-	c.Connection = c.of.conn
+	c.conn = c.of.conn
 	c.Close()
 }
 
@@ -159,9 +159,12 @@ func (c *Conn) isSpoilt() bool {
 // Lost says why it has ended, once, but not after Close.
 func (c *Conn) Lost() <-chan error { return c.lost }
 
+// IsClosed reports whether the connection has ended.
+func (c *Conn) IsClosed() bool { return c.conn.IsClosed() }
+
 // Channel opens a channel. If others have taken too many, it has ended.
 func (c *Conn) Channel() (*amqp091.Channel, error) {
-	ch, err := c.Connection.Channel()
+	ch, err := c.conn.Channel()
 	if errors.Is(err, amqp091.ErrChannelMax) && !c.isAlone() {
 		c.lose(errors.New("queues that share a connection have taken all of its channels"), true)
 	}
@@ -194,10 +197,19 @@ func (c *Conn) Close() {
 	channels := c.channels
 	c.mu.Unlock()
 	if c.pool.leave(c) {
-		_ = c.CloseDeadline(time.Now().Add(closeTimeout))
+		_ = c.conn.CloseDeadline(time.Now().Add(closeTimeout))
 		return
 	}
-	for _, ch := range channels {
-		_ = ch.Close() // it waits for RabbitMQ, as long as the connection is there
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, ch := range channels {
+			_ = ch.Close() // it waits for RabbitMQ
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(closeTimeout):
+		_ = c.conn.CloseDeadline(time.Now().Add(closeTimeout)) // a channel does not answer: the others come back on another one
 	}
 }

@@ -21,18 +21,18 @@ func TestUsersShareConnections(t *testing.T) {
 	for range 8 {
 		c, err := p.Connect(t.Context(), "", nil)
 		require.NoError(t, err)
-		users[c.Connection]++
+		users[c.conn]++
 		all = append(all, c)
 	}
 	require.Equal(t, 3, opened)
-	require.ElementsMatch(t, []int{3, 3, 2}, []int{users[all[0].Connection], users[all[1].Connection], users[all[2].Connection]})
+	require.ElementsMatch(t, []int{3, 3, 2}, []int{users[all[0].conn], users[all[1].conn], users[all[2].conn]})
 	for _, c := range all[:2] { // the first of each of two connections
 		c.Close()
 	}
 	c, err := p.Connect(t.Context(), "", all[0])
 	require.NoError(t, err)
 	require.Equal(t, 3, opened)
-	require.Contains(t, users, c.Connection)
+	require.Contains(t, users, c.conn)
 	require.False(t, all[2].IsClosed(), "others use it")
 }
 

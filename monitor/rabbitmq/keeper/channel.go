@@ -129,10 +129,6 @@ func (c *channel) setQos(prefetch int) error {
 	return c.open.Load().Qos(prefetch, 0, false)
 }
 
-func (c *channel) cancel(tag string) error {
-	return c.call(func(ch *amqp091.Channel) error { return ch.Cancel(tag, false) })
-}
-
 // roundTrip waits until RabbitMQ's channel has done everything it was asked to do before.
 func (c *channel) roundTrip() error {
 	return c.call(func(ch *amqp091.Channel) error { return ch.Qos(c.qos, 0, false) })

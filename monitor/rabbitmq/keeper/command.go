@@ -87,7 +87,7 @@ func (s *session) performOn(c *channel, cmd command) {
 		})
 	case cancel:
 		tag := c.tags[len(c.tags)-1]
-		s.spawn(func() { _ = c.cancel(tag) })
+		s.spawn(func() { _ = c.call(func(ch *amqp091.Channel) error { return ch.Cancel(tag, false) }) })
 	case replace:
 		_ = c.open.Load().Cancel(c.tags[cmd.consumption], true)
 		s.stay(c, cmd.consumption)

@@ -209,7 +209,7 @@ func (c *core) advanceTake(now deadline.Instant) {
 		r := c.rolls.present
 		switch {
 		case r != nil && s == r.replacement:
-			if r.full(now) {
+			if r.got >= r.want || r.newcomer || r.replacement.held >= r.asked || now >= r.quietUntil() {
 				c.line.cancelConsumer()
 			}
 		case c.line.isFull():

@@ -163,11 +163,6 @@ func (r *roll) quietUntil() deadline.Instant {
 	return r.lastAt.Add(quiet)
 }
 
-// full reports whether the replacement's consumer has taken what it can.
-func (r *roll) full(now deadline.Instant) bool {
-	return r.got >= r.want || r.newcomer || r.replacement.held >= r.asked || now >= r.quietUntil()
-}
-
 // give gives back the next stretch of the group; false: all have been given back.
 func (r *roll) give(now deadline.Instant, l *line) bool {
 	for len(r.group) > 0 {
