@@ -15,7 +15,7 @@ func ratesOf(all func() map[any]counted, now func() time.Time) *Rates {
 func TestRates(t *testing.T) {
 	now, published := time.Unix(1000, 0), uint64(10)
 	r := ratesOf(func() map[any]counted {
-		return map[any]counted{QueueKey(1): Counts{"publish": published, "messages": published}.counted(), QueueKey(2): Counts{}.counted()}
+		return map[any]counted{QueueKey(1): Counts{"publish": published, entered: published, "messages": published}.counted(), QueueKey(2): Counts{}.counted()}
 	}, func() time.Time { return now })
 	of := func(key any) Rate { return r.Of(Counts{"publish": published}, key)["publish"] }
 	r.Refresh()
@@ -26,7 +26,7 @@ func TestRates(t *testing.T) {
 	require.Equal(t, Rate{true, 12}, of(QueueKey(3)), "it counts from 0")
 	require.Equal(t, Rate{true, 10}, r.Of(Counts{"publish": published}, QueueKey(1), QueueKey(2))["publish"])
 	one := &Queue{}
-	one.ID, one.Stats.Published, one.Stats.Got = 1, 60, 5
+	one.ID, one.Stats.Published, one.Stats.Died, one.Stats.Got = 1, 55, 5, 5
 	in, out := r.Flow(one)
 	require.Equal(t, [2]Rate{{true, 10}, {true, 1}}, [2]Rate{in, out})
 	require.Zero(t, testing.AllocsPerRun(10, func() { r.Flow(one) }))

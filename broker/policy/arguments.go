@@ -85,7 +85,7 @@ func ParseQueue(defaults Defaults, label string, args amqp.Table) (Settings, err
 		p.fail("x-dead-letter-routing-key", "routing_key_but_no_dlx_defined")
 	}
 	if s.Type == Quorum {
-		s.AtLeastOnce = p.strategy()
+		s.AtLeastOnce = p.choice("x-dead-letter-strategy", strategyName, "invalid_dlx_strategy") == "at-least-once"
 	}
 	s.Core = queue.Options{
 		MaxLength:     p.integer("x-max-length", -1, 0, 1<<62),
@@ -99,7 +99,7 @@ func ParseQueue(defaults Defaults, label string, args amqp.Table) (Settings, err
 		s.Core.Retry = p.retry()
 		s.Core.Priorities, s.Core.TwoLevels = 1, true
 	}
-	s.Core.Overflow = p.overflow(s.Type)
+	s.Core.Overflow = s.Type.Overflow(p.choice("x-overflow", overflowMode, "invalid_overflow"))
 	p.ignored(s.Type)
 	s.SingleActive = p.bool("x-single-active-consumer")
 	s.TimeoutMillis = p.integer("x-consumer-timeout", 0, 1, MaxTTLMillis)
@@ -214,10 +214,6 @@ func (p *argParser) exchange(name string) (string, bool) {
 		p.err = amqp.NewException(amqp.PreconditionFailed, 0, 0, "invalid type '%s' for arg '%s' in %s", amqp.TypeName(v), name, p.label)
 	}
 	return p.fits(name, s), isText
-}
-
-func (p *argParser) overflow(t QueueType) queue.Overflow {
-	return t.Overflow(p.choice("x-overflow", overflowMode, "invalid_overflow"))
 }
 
 var overflowMode = oneOf("drop-head", "reject-publish", "reject-publish-dlx")

@@ -156,11 +156,6 @@ var (
 	strategyName  = oneOf("at-most-once", "at-least-once")
 )
 
-// strategy reads x-dead-letter-strategy; true: at-least-once.
-func (p *argParser) strategy() bool {
-	return p.choice("x-dead-letter-strategy", strategyName, "invalid_dlx_strategy") == "at-least-once"
-}
-
 // bool reads an argument that is true or false.
 func (p *argParser) bool(name string) bool {
 	b, _ := typed[bool](p, name)

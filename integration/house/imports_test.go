@@ -38,7 +38,7 @@ var rooms = map[string][]string{
 
 	"broker/server/internal/convert":    {"broker/amqp", "broker/amqp10"},
 	"broker/server/internal/manage":     {"broker", "broker/access", "broker/amqp", "broker/amqp10", "broker/server/internal/convert", "broker/policy", "broker/queue", "broker/servicebus"},
-	"broker/server/internal/deliveries": {"broker", "broker/amqp", "broker/policy", "broker/queue", "broker/memory"}, // of the queue only the identity of a message
+	"broker/server/internal/deliveries": {"broker", "broker/amqp", "broker/policy", "broker/queue", "broker/memory", "broker/chunked"}, // of the queue only the identity of a message
 
 	"scheduler":              {},
 	"scheduler/redisstore":   {"scheduler"},
@@ -54,10 +54,10 @@ var rooms = map[string][]string{
 
 	"cmd/internal/dashboard/internal/overview": {"broker/operate", "broker/operate/messages", "cmd/internal/dashboard/internal/ui", "monitor", "monitor/changes", "monitor/history", "monitor/incident"},
 	"cmd/internal/dashboard/internal/ui":       {"broker/amqp", "broker/operate", "monitor", "monitor/printable"},
-	"cmd/internal/dashboard/internal/letters":  {"broker/amqp", "broker/deadletters", "broker/operate", "cmd/internal/dashboard/internal/ui", "monitor/printable"},
+	"cmd/internal/dashboard/internal/letters":  {"broker/amqp", "broker/deadletters", "broker/operate", "broker/operate/messages", "cmd/internal/dashboard/internal/ui", "monitor/printable"},
 	"cmd/internal/dashboard/internal/topology": {"broker", "broker/access", "broker/operate", "broker/operate/admin", "cmd/internal/dashboard/internal/ui"}, // of broker and access only values
 
-	"monitor/rabbitmq":         {"monitor/rabbitmq/cluster", "monitor/rabbitmq/delay", "monitor/rabbitmq/keeper", "monitor/rabbitmq/lease", "monitor/rabbitmq/observe"},
+	"monitor/rabbitmq":         {"monitor/printable", "monitor/rabbitmq/cluster", "monitor/rabbitmq/delay", "monitor/rabbitmq/keeper", "monitor/rabbitmq/lease", "monitor/rabbitmq/observe"},
 	"monitor/rabbitmq/cluster": {},
 	"monitor/rabbitmq/observe": {"monitor/rabbitmq/cluster"},
 	"monitor/rabbitmq/plan":    {"monitor/rabbitmq/cluster", "monitor/rabbitmq/observe"},
@@ -68,7 +68,7 @@ var rooms = map[string][]string{
 	"cmd/internal/reference": {},
 
 	"cmd/internal/cli":      {"broker/access", "broker/operate", "cmd/internal/settings", "monitor/printable"},
-	"cmd/internal/queues":   {"broker/deadletters", "broker/operate", "broker/operate/admin", "broker/operate/messages", "broker/queue", "cmd/internal/cli", "monitor/history", "monitor/incident", "monitor/printable"},
+	"cmd/internal/queues":   {"broker/deadletters", "broker/operate", "broker/operate/admin", "broker/operate/messages", "cmd/internal/cli", "monitor/history", "monitor/incident", "monitor/printable"},
 	"cmd/internal/settings": {"broker/policy", "broker/servicebus", "monitor/incident", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
 	"cmd/internal/node":     {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/definitions", "broker/management", "broker/management/rest", "broker/memory", "broker/operate", "broker/operate/admin", "broker/policy", "broker/server", "broker/servicebus", "broker/servicebus/atom", "broker/store", "cmd/internal/settings", "monitor", "monitor/incident", "monitor/audit", "monitor/changes", "monitor/printable", "cmd/internal/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/schedule", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
 	"cmd/internal/commands": {"broker/deadletters", "broker/definitions", "broker/operate", "broker/store", "cmd/internal/cli", "cmd/internal/queues", "cmd/internal/node", "cmd/internal/settings", "monitor/incident", "monitor/audit", "monitor/printable", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/rabbitmq/plan"},

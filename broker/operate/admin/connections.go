@@ -309,7 +309,7 @@ deadlines: they expire only if they are given back. To take them away from a con
 	all, err := operate.Holders(c.Operations, c.Actor, operate.QueueName{VHost: q.VHost, Name: q.Queue})
 	all = slices.DeleteFunc(all, func(h operate.Consumer) bool { return q.Connection != "" && q.Connection != h.Connection })
 	acked, onPage, now := map[string]operate.Rate{}, c.Actor.Face == operate.Dashboard, c.Broker.UnixMillis(c.Broker.Now())
-	if onPage && err == nil {
+	if onPage && err == nil && q.Queue == "" && len(all) > 0 { // it looks at all connections
 		err = ackRates(ctx, c, all, acked)
 	}
 	for i := range all {

@@ -259,6 +259,9 @@ var SetPermission = operate.Define(operate.Op{
 
 // permission returns a user's permissions in a virtual host; nil: there are none.
 func permission(c *operate.Call, user, vhost string) *Permission {
+	if user == "" || vhost == "" {
+		return nil
+	}
 	if list := permissions(c, PermissionFilter{user, vhost}); len(list) > 0 {
 		return &list[0]
 	}

@@ -90,8 +90,11 @@ var SearchDeadLetters = operate.Define(operate.Op{
 // itemOf is a message in the form of a peek, with its history.
 func itemOf(c *operate.Call, l *deadletters.Letter, encoding string) deadletters.Item {
 	i := deadletters.Item{
-		Letter: *l, Seq: l.Seq, State: l.State.String(), Persistent: l.Persistent, Redelivered: l.Redelivered, Exchange: l.Exchange, RoutingKey: l.RoutingKey,
+		Seq: l.Seq, State: l.State.String(), Persistent: l.Persistent, Redelivered: l.Redelivered, Exchange: l.Exchange, RoutingKey: l.RoutingKey,
 		Properties: PropertiesOf(l.Properties.Append(nil)), Bytes: l.BodyBytes, Truncated: len(l.Body) < l.BodyBytes, Deaths: append([]deadletters.Death{}, l.Deaths...), Replays: l.Replays, ReplayID: l.ReplayID,
+	}
+	if c.Actor.Face == operate.Dashboard { // others have no use for a second copy of the body
+		i.Letter = *l
 	}
 	if l.Deadline != 0 {
 		i.Deadline = new(c.Broker.UnixMillis(l.Deadline))
@@ -103,7 +106,7 @@ func itemOf(c *operate.Call, l *deadletters.Letter, encoding string) deadletters
 // Number is a message's number in its queue.
 type Number queue.Seq
 
-// UnmarshalText implements encoding.TextUnmarshaler. A text that is no number becomes 0, which no message has.
+// UnmarshalText implements encoding.TextUnmarshaler. Any other text than a number becomes 0, which no message has.
 func (n *Number) UnmarshalText(text []byte) error {
 	seq, _ := strconv.ParseUint(string(text), 10, 64)
 	*n = Number(seq)

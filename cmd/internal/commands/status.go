@@ -74,7 +74,7 @@ func statusRows(s *node.Status) [][]string {
 	add := func(what string, value ...any) { rows = append(rows, []string{what, fmt.Sprint(value...)}) }
 	for _, r := range worst(s) {
 		mark := "!" // which is red
-		if strings.Contains(r, incident.AcknowledgedBy) {
+		if s.Incidents.Acknowledged > 0 && strings.Contains(r, incident.AcknowledgedBy) {
 			mark = "known"
 		}
 		add(mark, r)

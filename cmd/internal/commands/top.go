@@ -191,7 +191,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			p.position = positionIn(p.lines)
 		}
 		if about, told := aboutIn(p.lines); told {
-			p.about = about
+			if p.about = about; about == "" { // it is over
+				p.incident = ""
+			}
 		}
 		if p.once || msg.refused { // so that the reason stays
 			return m, nil

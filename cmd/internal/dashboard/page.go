@@ -91,7 +91,7 @@ func (d *Dashboard) info(p *ui.Page, r *http.Request, v ui.Visitor) *ui.Info {
 	if of := r.URL.Query().Get("of"); s.Said != "" && of != "" { // the ID of an incident
 		for _, i := range d.Incidents.View().Open {
 			if i.ID == of {
-				s.Said += " " + i.Summary
+				s.Said += " " + ui.Visible(i.Summary)
 			}
 		}
 	}

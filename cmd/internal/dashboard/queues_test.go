@@ -189,8 +189,8 @@ func TestQueueSaysHowLongMessagesLive(t *testing.T) {
 	}
 }
 
-// TestClientsAreShownWithWhatTheyHold: in the lists of connections and consumers, and on the page of a connection.
-func TestClientsAreShownWithWhatTheyHold(t *testing.T) {
+// TestClientsHaveWhatTheyHold: in the lists of connections and consumers, and on the page of a connection.
+func TestClientsHaveWhatTheyHold(t *testing.T) {
 	s := newSite(t)
 	q := s.queue("/", "orders", nil)
 	for range 2 {

@@ -60,7 +60,7 @@ func (d Pages) replay(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	case err != nil:
 		d.Site.Refuse(w, r, err)
 	case !confirmed:
-		p.Run, p.Order.Options = run, run.Options
+		p.Run, p.Order.To = run, run.To // what is left to the operation depends on it
 		p.Forecast = d.Forecast
 		d.Site.Show(w, r, http.StatusOK, v, "/replay", p.draw)
 	default:

@@ -138,7 +138,7 @@ func (p *page) content(r *http.Request, v ui.Visitor, q url.Values, sent *card) 
 			if op.Page.Find != "" {
 				rows = slices.DeleteFunc(rows, func(row any) bool {
 					return !slices.ContainsFunc(op.Columns, func(f operate.Field) bool {
-						return (f.Kind == operate.Text || f.Kind == operate.Traffic) && strings.Contains(strings.ToLower(operate.Plain(f.Of(row))), strings.ToLower(q.Get("q")))
+						return f.On("page") && (f.Kind == operate.Text || f.Kind == operate.Traffic) && strings.Contains(strings.ToLower(operate.Plain(f.Of(row))), strings.ToLower(q.Get("q")))
 					})
 				})
 			}

@@ -10,8 +10,8 @@ import (
 	"curfew/broker/operate/messages"
 )
 
-// TestAnInstantInMillisIsShown as a date, and none as a dash.
-func TestAnInstantInMillisIsShown(t *testing.T) {
+// TestInstantsInMillis as a date, and none as a dash.
+func TestInstantsInMillis(t *testing.T) {
 	for due, want := range map[int64]string{1_893_456_000_000: "2030-01-01 00:00:00 UTC", 0: "–"} {
 		for _, f := range messages.ListScheduled.Columns {
 			if f.Kind != operate.Instant {

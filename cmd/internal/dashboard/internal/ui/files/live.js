@@ -38,6 +38,7 @@
     const marked = window.getSelection();
     if (marked && !marked.isCollapsed && live.contains(marked.anchorNode)) return true;
     const at = document.activeElement;
+    if (at.nodeName === "BUTTON" && at.form && at.form.querySelector("input:not([type=hidden]), select, textarea")) return live.contains(at); // of what was filled in
     return live.contains(at) && /^(INPUT|SELECT|TEXTAREA)$/.test(at.nodeName) && at.type !== "range"; // what has sliders is kept
   }
   function show() {
