@@ -103,7 +103,7 @@ func (s *story) do(op string, args []string) string {
 	case "shrink":
 		s.q.Shrink()
 	case "full":
-		return fmt.Sprint(s.q.opts.Overflow != DropHead && s.q.Exceeds(1, int64(number(args[0]))))
+		return fmt.Sprint(s.q.opts.Overflow != DropHead && s.q.Exceeds(1, number(args[0])))
 	case "holds":
 		return s.holds(strings.Join(args, " "))
 	default:
