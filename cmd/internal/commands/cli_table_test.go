@@ -82,7 +82,7 @@ func TestListsFitATerminal(t *testing.T) {
 		"connections":  {"CONNECTION +CLIENT +(USER +)?(VHOST +)?STATE +(CONSUMERS +)?UNACKED"},
 		"channels":     {`CHANNEL +(USER +)?STATE`, ` \(1\) `},
 		"consumers":    {"QUEUE +CLIENT +UNACKED +OLDEST +PAST"},
-		"audit search": {"AT +WHAT +QUEUE +MESSAGE-ID +LATE .*OUTCOME +TO", `s ago +expired +orders +m\d .*dead_lettered +orders.dead\n`},
+		"audit search": {"AT +WHAT +(?:VHOST +)?QUEUE +MESSAGE-ID +LATE .*OUTCOME +TO", `s ago +expired +(?:/ +)?orders +m\d .*dead_lettered +orders.dead\n`},
 		"policy list":  {`"message-ttl":86400000`, `"overflow":"reject-\s*publish"`},
 		"status":       {"2 dead|3 dead letters"},
 	}
