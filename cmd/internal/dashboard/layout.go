@@ -76,7 +76,7 @@ func (d *Dashboard) entries(u *ui.User) (list []entry) {
 func who(s *ui.Info) g.Node {
 	pause := h.Button(h.Type("button"), h.ID("pause"), h.Class("quiet"), h.Aria("pressed", "false"), g.Attr("hidden"), h.Title("Stop updating this page. Nothing else is paused."), g.Text("Pause updates"))
 	out := h.Form(h.Method("post"), h.Action("/logout"), h.Button(h.Class("quiet"), g.Text("Log out")))
-	find := h.Button(h.Type("button"), h.ID("goto"), h.Class("quiet"), h.Aria("keyshortcuts", "/"), h.Title("Go to a queue, an exchange or a page"), g.Attr("hidden"), g.Text("Search "), g.El("kbd", g.Text("/")))
+	find := h.Button(h.Type("button"), h.ID("goto"), h.Class("quiet"), h.Aria("keyshortcuts", "/"), h.Title("Search: go to a queue, an exchange or a page"), g.Attr("hidden"), g.El("kbd", g.Text("/")))
 	return h.Div(h.Class("who"),
 		find,
 		g.If(s.Live != "", pause),
