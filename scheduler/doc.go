@@ -55,8 +55,9 @@
 //
 // It promises all that a Store does, exactly: a removed shadow is not claimed, one that
 // was added twice exists once, Len is right at any moment. A call fails only for an
-// invalid instant. No call does work in proportion to the size of the store, so none
-// blocks it for long. A call with n shadows holds the lock for 256 at a time.
+// invalid instant. Apply, Settle and Claim do no work in proportion to the size of the store, and hold the lock for 256 shadows at a time. Exceptions are
+// rare: the list of a queue's pages, and the heap of those that were moved, are copied when they grow. PendingBefore takes a step for each page, First
+// at most one for each queue.
 //
 //	                 of each queue
 //	Apply ──► sorted: by deadline, seq ──► Claim ──► moved: a heap by score

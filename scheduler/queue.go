@@ -25,6 +25,8 @@ type moves struct {
 const (
 	// movedKeep is how many moved shadows there may be without that memory is ever given back.
 	movedKeep = 1 << 12
+	// ownKeep is the same for one queue: what a few claims take, so that firing does not allocate.
+	ownKeep = 4 * step
 	// movedShrink and movedFew: memory is given back when less than one part in movedShrink of it is used, by no more than movedFew. Consumers may have
 	// held very many past their deadlines, and few moves cost little.
 	movedShrink, movedFew = 64, 1 << 10
@@ -42,7 +44,7 @@ func (m *moves) note(l Later, at int) {
 
 // shrink gives back what a burst needed, of a queue and of all.
 func (m *moves) shrink(q *queue) {
-	if all := &q.moved.Items; cap(*all) > spareRoom && len(*all) < min(cap(*all)/movedShrink, movedFew) {
+	if all := &q.moved.Items; cap(*all) > ownKeep && len(*all) < min(cap(*all)/movedShrink, movedFew) {
 		*all = slices.Clone(*all)
 	}
 	if m.most > movedKeep && len(m.places) < min(m.most/movedShrink, movedFew) {
