@@ -35,8 +35,11 @@ type tenant struct {
 }
 
 const (
-	// step is how many shadows are dealt with under one lock, and turn how many of a queue are claimed in its turn.
-	step, turn = 256, 64
+	// step is how many shadows are dealt with under one lock.
+	step = 256
+	// turn is how many shadows of a queue are claimed in its turn. Where thousands of queues have more due, these are fewer, down to turnFewest: so
+	// that a round of their turns takes round shadows, about, which fire within some 50 ms.
+	turn, turnFewest, round = 64, 8, 1 << 14
 	// spareMax queues are kept for reuse, with some 10 KiB at most: those that had little room.
 	spareMax, spareRoom = 256, 64
 
@@ -189,12 +192,13 @@ func (x *Index) claimLocked(until deadline.Instant, most int, leaseUntil deadlin
 	if !ok {
 		return out
 	}
+	each := min(turn, max(turnFewest, round/max(1, len(t.line.parts[due].Items))))
 	for len(out) < most {
 		q, ok := t.line.turn(until)
 		if !ok {
 			break
 		}
-		out = q.claim(until, min(turn, most-len(out)), leaseUntil, out)
+		out = q.claim(until, min(each, most-len(out)), leaseUntil, out)
 		t.line.served(q, q.lowest())
 	}
 	x.line.served(t, t.line.next())

@@ -269,3 +269,32 @@ func TestHeldOnesHadTheirTurn(t *testing.T) {
 		}
 	}
 }
+
+// A round of turns takes little however many queues of a tenant have much due.
+func TestRoundOfVeryManyQueuesIsShort(t *testing.T) {
+	const queues, each, most = 2000, 100, 256
+	f, ctx := scheduler.NewIndex(nil), t.Context()
+	for q := range queues {
+		flood := make([]deadline.Ref, each)
+		for i := range flood {
+			flood[i] = deadline.Ref{Deadline: 10, Queue: uint64(1 + q), Seq: uint64(i + 1)}
+		}
+		require.NoError(t, f.Apply(ctx, flood, nil))
+	}
+	last, turns := map[uint64]int{}, 0
+	var claimed []deadline.Ref
+	for turns*most < queues*each*3/4 {
+		var err error
+		claimed, _, err = f.Claim(ctx, 20, most, 1000, claimed[:0])
+		require.NoError(t, err)
+		require.NoError(t, f.Settle(ctx, claimed, nil))
+		for _, s := range claimed {
+			if before, ok := last[s.Queue]; ok && turns > queues*64/most { // each has had its first one
+				require.Less(t, (turns-before)*most, 1<<15)
+			}
+			last[s.Queue] = turns
+		}
+		turns++
+	}
+	require.Len(t, last, queues)
+}

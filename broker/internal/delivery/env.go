@@ -42,6 +42,9 @@ const (
 	// feedAhead is how many events there may be that the monitor has not taken when a client publishes more: it takes them
 	// within a tenth of a second. If the feed overflowed, the deadlines of everybody would wait for the monitor's next snapshot.
 	feedAhead = 1 << 14
+	// lettersAhead is how many letters may be on their way in a virtual host when a client publishes more that may become dead letters there:
+	// they are moved within some 100 ms.
+	lettersAhead = 1 << 15
 	// feedStill is how long the monitor takes nothing until clients publish without waiting for it.
 	feedStill = time.Second
 )

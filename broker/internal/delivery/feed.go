@@ -74,8 +74,11 @@ func (f *feed) Pending() int {
 }
 
 // await waits until no more than share events are pending, for feedPatience at most.
-func (f *feed) await(share int) {
-	for waited := time.Duration(0); waited < feedPatience && f.Pending() > share; waited += time.Millisecond {
+func (f *feed) await(share int) { patiently(func() bool { return f.Pending() > share }) }
+
+// patiently waits as long as others are behind, for feedPatience at most.
+func patiently(behind func() bool) {
+	for waited := time.Duration(0); waited < feedPatience && behind(); waited += time.Millisecond {
 		time.Sleep(time.Millisecond)
 	}
 }

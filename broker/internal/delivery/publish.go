@@ -87,7 +87,7 @@ func (q *Queue) Publish(s *Transition, items []Item) {
 		if items, more = q.publishStep(s, items); len(items) == 0 {
 			break
 		}
-		s.awaitFeed(false)
+		s.awaitFired(q, false)
 	}
 	if more {
 		q.serve(s)

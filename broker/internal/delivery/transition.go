@@ -32,7 +32,7 @@ type Transition struct {
 	Paced      bool        // its publisher can be asked to wait (flow)
 	behind     bool        // consumers fall behind (flow)
 	crowded    []*Queue    // queues that its publisher has to wait for
-	Awaits     bool        // its publisher is a client, which waits for the monitor (awaitFeed)
+	Awaits     bool        // its publisher is a client, which waits for the monitor (awaitFired)
 	fed        int         // events for the monitor since then
 	source     Source
 	props      []byte // of the delivery being made
@@ -177,13 +177,17 @@ func (s *Transition) FinishLocked(l *Letters) {
 	s.Events, s.amended = s.Events[:0], s.amended[:0]
 }
 
-// awaitFeed is called with no lock held after messages have entered queues. A client that publishes deadlines faster than the
-// monitor takes them waits, after some of them or, last, after all.
-func (s *Transition) awaitFeed(last bool) {
-	if s.Awaits && (s.fed >= queue.AtOnce || last && s.fed > 0) {
-		if s.fed = 0; !s.Env.Feed.standsStill() {
-			s.Env.Feed.await(feedAhead)
-		}
+// awaitFired is called with no lock held after messages have entered a queue, nil: the delayed ones. A client that publishes deadlines faster than
+// the monitor takes them, or than dead letters of the queue's virtual host are moved, waits, after some of them or, last, after all.
+func (s *Transition) awaitFired(q *Queue, last bool) {
+	if !s.Awaits || s.fed < queue.AtOnce && (!last || s.fed == 0) {
+		return
+	}
+	if s.fed = 0; !s.Env.Feed.standsStill() {
+		s.Env.Feed.await(feedAhead)
+	}
+	if q != nil && q.Settings().DeadLetters {
+		patiently(func() bool { return q.Letters.Lines.Waiting.Load() > lettersAhead })
 	}
 }
 

@@ -81,9 +81,11 @@ type VHostLetters struct {
 	reply func(*store.Message) (direct bool, err error)
 
 	working bool                             // its goroutine exists
-	sources []*delivery.Letters              // with letters, in rotation
+	newly   []*delivery.Letters              // with letters, in rotation: that have had no turn since they had none
+	sources []*delivery.Letters              // with letters, in rotation: that had more than their last turn moved
+	turns   uint64                           // every second one is of newly: few letters wait neither for many, nor for many queues with many
 	held    []*delivery.Letters              // whose letters wait for memory, until a timer ends
-	waits   map[*delivery.Letters]struct{}   // those of both
+	waits   map[*delivery.Letters]struct{}   // all of these
 	begun   map[*delivery.Letters]letterMove // the first letters in line that a turn has given to some of their targets
 
 	parkAgain atomic.Int64 // Unix µs: until then policy.UndeliverableQueue is not made; not guarded
@@ -101,13 +103,16 @@ func (l *VHostLetters) Init(f *Forwarder, reply func(*store.Message) (direct boo
 func (l *VHostLetters) Lines() *delivery.Lines { return &l.lines }
 
 // add puts queues with letters in the rotation.
-func (l *VHostLetters) add(queues ...*delivery.Letters) {
+func (l *VHostLetters) add(queues ...*delivery.Letters) { l.rotate(&l.newly, queues...) }
+
+// rotate puts queues at the end of a list in rotation, unless they wait.
+func (l *VHostLetters) rotate(list *[]*delivery.Letters, queues ...*delivery.Letters) {
 	l.f.mu.Lock()
 	defer l.f.mu.Unlock()
 	for _, q := range queues {
 		if _, already := l.waits[q]; !already {
 			l.waits[q] = struct{}{}
-			l.sources = append(l.sources, q)
+			*list = append(*list, q)
 		}
 	}
 	l.workLocked()
@@ -117,7 +122,7 @@ func (l *VHostLetters) add(queues ...*delivery.Letters) {
 func (l *VHostLetters) workLocked() {
 	f := l.f
 	switch {
-	case l.working || len(l.sources) == 0:
+	case l.working || len(l.sources)+len(l.newly) == 0:
 	case f.running:
 		l.working = true
 		f.workers.Go(l.work)
@@ -132,39 +137,37 @@ func (l *VHostLetters) work() {
 	defer s.Done()
 	t := l.f.turn(s)
 	defer t.end()
-	for q := l.nextToWork(); q != nil; q = l.nextToWork() {
-		l.takeTurn(t, q)
+	for l.takeTurn(t, true) {
 		runtime.Gosched()
 	}
 }
 
-// nextToWork is next for the goroutine of the virtual host, which ends if that is nil.
-func (l *VHostLetters) nextToWork() (q *delivery.Letters) {
+// next is the queue whose turn it is in this virtual host, nil if no letters wait, and how many letters the turn may move. If that is nil, or the
+// forwarder ends, so does the goroutine of the virtual host, if that asks.
+func (l *VHostLetters) next(works bool) (q *delivery.Letters, most int) {
 	l.f.mu.Lock()
 	defer l.f.mu.Unlock()
-	if l.f.running {
+	if !works || l.f.running {
+		most = min(turnLetters, max(turnFewest, roundLetters/max(1, len(l.waits))))
 		q = l.shiftLocked()
 	}
-	l.working = q != nil
-	return q
+	l.working = q != nil || l.working && !works
+	return q, most
 }
 
-// next is the queue whose turn it is in this virtual host; nil if no letters wait.
-func (l *VHostLetters) next() *delivery.Letters {
-	l.f.mu.Lock()
-	defer l.f.mu.Unlock()
-	return l.shiftLocked()
-}
-
-// shiftLocked takes the first of the queues with letters; nil: there is none.
+// shiftLocked takes the next of the queues with letters; nil: there is none.
 func (l *VHostLetters) shiftLocked() *delivery.Letters {
-	if len(l.sources) == 0 {
+	list := &l.sources
+	if l.turns++; len(l.newly) > 0 && (len(l.sources) == 0 || l.turns%2 == 0) {
+		list = &l.newly
+	}
+	if len(*list) == 0 {
 		return nil
 	}
-	q := l.sources[0]
-	l.sources[0] = nil
-	if l.sources = l.sources[1:]; len(l.sources) == 0 {
-		l.sources = nil
+	q := (*list)[0]
+	(*list)[0] = nil
+	if *list = (*list)[1:]; len(*list) == 0 {
+		*list = nil
 	}
 	delete(l.waits, q)
 	return q
@@ -250,7 +253,7 @@ func (l *VHostLetters) first(s *delivery.Transition) {
 	t := l.f.turn(s)
 	defer t.end()
 	var rest []*delivery.Letters
-	b := l.f.budget()
+	b := l.f.budget(turnLetters)
 	defer b.end()
 	for i := 0; i < len(s.Sources) && b.left(); i++ { // a turn may add to them
 		q := s.Sources[i]
@@ -288,8 +291,7 @@ func (l *VHostLetters) help(t *turn) {
 			giveUp.Reset(heldFor)
 			last = n
 		}
-		if q := l.next(); q != nil {
-			l.takeTurn(t, q)
+		if l.takeTurn(t, false) {
 			continue
 		}
 		select {
@@ -300,18 +302,23 @@ func (l *VHostLetters) help(t *turn) {
 	}
 }
 
-// takeTurn takes one turn for q. The letters that remain, and those that the turn caused, get their
-// turn later, after a while if they wait for memory.
-func (l *VHostLetters) takeTurn(t *turn, q *delivery.Letters) {
-	b := l.f.budget()
+// takeTurn takes the next turn, if letters wait. Those that remain, and those that the turn caused, get their
+// turn later, after a while if they wait for memory. works: see next.
+func (l *VHostLetters) takeTurn(t *turn, works bool) bool {
+	q, most := l.next(works)
+	if q == nil {
+		return false
+	}
+	b := l.f.budget(most)
 	more, held := t.run(l, q, &b)
 	b.end()
 	if held {
 		l.waitForMemory(q)
 	} else if more {
-		l.add(q)
+		l.rotate(&l.sources, q)
 	}
 	l.handOn(t.s)
+	return true
 }
 
 // handOn leaves the letters that a transition has posted to the forwarder. All letters that a turn
