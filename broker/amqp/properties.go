@@ -74,6 +74,11 @@ var NamedProperties = []NamedProperty{
 // ParseProperties parses a raw property list, which must fill raw. Nothing in
 // the result aliases raw. The error is an *Exception 502 SYNTAX_ERROR.
 func ParseProperties(raw []byte, lim Limits) (Properties, error) {
+	return ParseWanted(raw, lim, nil)
+}
+
+// ParseWanted is ParseProperties with only those headers whose names are wanted; wants is nil: with all.
+func ParseWanted(raw []byte, lim Limits, wants func(name []byte) bool) (Properties, error) {
 	v, err := ViewProperties(raw)
 	if err != nil {
 		return Properties{}, err
@@ -95,10 +100,11 @@ func ParseProperties(raw []byte, lim Limits) (Properties, error) {
 		ClusterID:       string(v.ClusterID),
 	}
 	if v.Headers != nil {
-		p.Headers, _, err = ParseTable(v.Headers, lim)
-	}
-	if err != nil {
-		return Properties{}, err
+		n, err := tableSize(v.Headers, lim)
+		if err != nil {
+			return Properties{}, err
+		}
+		p.Headers = decodeEntries(v.Headers[4:n], wants)
 	}
 	return p, nil
 }

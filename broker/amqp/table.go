@@ -48,14 +48,21 @@ func ParseTableEntries(b []byte, lim Limits) (Table, error) {
 
 // The decoders below run on checked input only.
 
-func decodeTable(b []byte) Table {
-	t := Table{}
-	for len(b) > 0 {
-		key := b[1 : 1+int(b[0])]
-		var value any
-		value, b = decodeValue(b[1+len(key):])
-		if _, twice := t[string(key)]; !twice {
-			t[string(key)] = value
+func decodeTable(b []byte) Table { return decodeEntries(b, nil) }
+
+// decodeEntries decodes the entries whose names are wanted; wants is nil: all of them.
+func decodeEntries(b []byte, wants func(name []byte) bool) Table {
+	n := 0
+	for f := (Fields{rest: b}); wants == nil && f.Next(); {
+		n++
+	}
+	t := make(Table, n)
+	for f := (Fields{rest: b}); f.Next(); {
+		if wants != nil && !wants(f.Name) {
+			continue
+		}
+		if _, twice := t[string(f.Name)]; !twice {
+			t[string(f.Name)], _ = decodeValue(f.value)
 		}
 	}
 	return t

@@ -43,7 +43,7 @@ func DraftOf(b *broker.Broker, q *broker.Queue, seq queue.Seq) (d Draft, ok bool
 	if !ok || x.State != queue.Ready {
 		return d, false, nil
 	}
-	l, now := letterOf(&x), b.UnixMillis(b.Now())
+	l, now := letterOf(&x, nil), b.UnixMillis(b.Now())
 	o := Options{To: ToOrigin, TTL: TTLFresh, MaxReplays: math.MaxInt64}
 	m, skipped := o.rewrite(&l, "", now)
 	if skipped != "" {

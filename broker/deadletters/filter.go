@@ -98,17 +98,19 @@ func Numbered(seqs ...queue.Seq) Filter {
 
 // matcher is a compiled filter. It is not safe for concurrent use.
 type matcher struct {
-	seqs    []queue.Seq // in the order of delivery; nil: the filter names no numbers
-	program *vm.Program // nil: it matches every message
-	machine vm.VM
-	fields  []*Field // that the expression uses
-	whole   bool     // it needs the whole body
-	env     map[string]any
+	seqs        []queue.Seq // in the order of delivery; nil: the filter names no numbers
+	program     *vm.Program // nil: it matches every message
+	machine     vm.VM
+	fields      []*Field        // that the expression uses
+	whole       bool            // it needs the whole body
+	headers     map[string]bool // that it names
+	everyHeader bool            // it is about all headers
+	env         map[string]any
 }
 
 // compile checks the filter, as Check does. now is the instant that ago counts from.
 func (f Filter) compile(now time.Time) (m *matcher, err error) {
-	m = &matcher{machine: vm.VM{MemoryBudget: maxMemory}, env: map[string]any{}}
+	m = &matcher{machine: vm.VM{MemoryBudget: maxMemory}, env: map[string]any{}, headers: map[string]bool{}}
 	text := string(f)
 	if strings.TrimSpace(text) == "" {
 		return m, nil
@@ -157,6 +159,9 @@ func delivered(a, b queue.Seq) int {
 	}
 	return int(min(a-b, 1))
 }
+
+// wants reports whether the filter may look at a header.
+func (m *matcher) wants(name []byte) bool { return m.headers[string(name)] || deathHeaders(name) }
 
 // matches needs the whole body if m.whole is true.
 func (m *matcher) matches(l *Letter) bool {

@@ -73,6 +73,7 @@ func (c *checker) check(n ast.Node, inside bool) {
 	case *ast.NilNode, *ast.BoolNode, *ast.IntegerNode, *ast.FloatNode, *ast.StringNode, *ast.BytesNode, *ast.PointerNode:
 	case *ast.IdentifierNode:
 		c.field(n, inside)
+		c.everyHeader = c.everyHeader || n.Value == headersField
 	case *ast.UnaryNode:
 		_, whole := n.Node.(*ast.IntegerNode)
 		_, fraction := n.Node.(*ast.FloatNode)
@@ -87,6 +88,11 @@ func (c *checker) check(n ast.Node, inside bool) {
 	case *ast.ChainNode:
 		c.check(n.Node, inside)
 	case *ast.MemberNode:
+		if of, name, is := headerOf(n); is {
+			c.field(of, inside)
+			c.headers[name] = true
+			return
+		}
 		c.check(n.Node, inside)
 		c.check(n.Property, inside)
 	case *ast.ArrayNode:
@@ -114,6 +120,16 @@ func (c *checker) field(n *ast.IdentifierNode, inside bool) {
 	case !slices.Contains(c.fields, &Fields[i]):
 		c.fields, c.whole = append(c.fields, &Fields[i]), c.whole || needsBody
 	}
+}
+
+// headerOf returns the field and the name in the expression for one header, such as headers["tenant"].
+func headerOf(n *ast.MemberNode) (of *ast.IdentifierNode, name string, is bool) {
+	of, is = n.Node.(*ast.IdentifierNode)
+	literal, named := n.Property.(*ast.StringNode)
+	if is = is && named && of.Value == headersField; is {
+		name = literal.Value
+	}
+	return of, name, is
 }
 
 // near is a question with the word that is written most alike.

@@ -358,6 +358,60 @@ func TestParseInstant(t *testing.T) {
 	}
 }
 
+// A search reads no more headers than its filter names, however many there are, and finds whole messages.
+func TestFilterReadsTheHeadersThatItNames(t *testing.T) {
+	const letters = 100
+	d, headers := newDesk(t), manyHeaders()
+	for range letters {
+		d.publish("", "dlq", "body", amqp.Properties{Headers: headers})
+	}
+	for _, f := range []deadletters.Filter{`reason == "maxlen"`, `headers["header-7"] == "other"`, `headers?.none == "x"`} {
+		each := testing.AllocsPerRun(1, func() {
+			n, err := count(t.Context(), d.dlq, f)
+			require.NoError(t, err)
+			require.Zero(t, n)
+		}) / letters
+		assert.Less(t, each, 25.0, f)
+	}
+	found, _, err := deadletters.Search(t.Context(), d.dlq, `headers["header-7"] == "value-7" && "header-9" in headers`, deadletters.Look{Count: 1})
+	require.NoError(t, err)
+	require.Equal(t, headers, found[0].Properties.Headers)
+	found, _, err = deadletters.Search(t.Context(), d.dlq, `headers["header-7"] == "value-7"`, deadletters.Look{Count: 1})
+	require.NoError(t, err)
+	require.Equal(t, headers, found[0].Properties.Headers)
+}
+
+func manyHeaders() amqp.Table {
+	headers := amqp.Table{}
+	for i := range 50 {
+		headers[fmt.Sprint("header-", i)] = fmt.Sprint("value-", i)
+	}
+	return headers
+}
+
+// BenchmarkManyHeaders looks through 20,000 dead letters with 50 headers each.
+func BenchmarkManyHeaders(b *testing.B) {
+	d, headers := newDesk(b), manyHeaders()
+	for range 20_000 {
+		d.publish("", "dlq", "body", amqp.Properties{DeliveryMode: 1, Headers: headers})
+	}
+	for name, f := range map[string]deadletters.Filter{"reason": `reason == "maxlen"`, "header": `headers["header-7"] == "other"`, "any": `len(headers) == 7`} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				_, err := count(b.Context(), d.dlq, f)
+				require.NoError(b, err)
+			}
+		})
+	}
+	b.Run("groups", func(b *testing.B) {
+		for b.Loop() {
+			_, n, err := deadletters.Groups(b.Context(), d.dlq, "", false, time.Now())
+			require.NoError(b, err)
+			require.Equal(b, 20_000, n)
+		}
+	})
+}
+
 // BenchmarkFilter looks through 100,000 dead letters, none of which matches.
 func BenchmarkFilter(b *testing.B) {
 	d := newDesk(b)

@@ -57,6 +57,8 @@ func ReasonWords(reason string) string {
 	return ""
 }
 
+const headersField = "headers"
+
 // Fields are the fields, the most useful first.
 var Fields = []Field{
 	field("reason", text, "why it died last: expired, rejected, maxlen or delivery_limit; empty if it never died", `reason == "expired"`, func(l *Letter) any { return l.last().Reason }),
@@ -64,7 +66,7 @@ var Fields = []Field{
 	field("exchange", text, "the exchange to which it was published then; empty for the default exchange", `exchange == "shop"`, func(l *Letter) any { return l.last().Exchange }),
 	field("routing_key", text, "the first routing key with which it was published then", `routing_key startsWith "eu."`, func(l *Letter) any { return l.firstKey() }),
 	field("died", clock, "when it died last, in whole seconds", `died > ago("2h")`, func(l *Letter) any { return instant(l.last().Time) }),
-	field("headers", table, "the headers", `headers["tenant"] == "globex"`, func(l *Letter) any { return plain(l.Properties.Headers) }),
+	field(headersField, table, "the headers", `headers["tenant"] == "globex"`, func(l *Letter) any { return plain(l.Properties.Headers) }),
 	field("json", types.Any, "the body as JSON, if it is JSON and has 1 MiB at most", `json.customer.id == 7`, func(l *Letter) any { return l.json() }),
 	field("body", text, "the body as text, without its content encoding; 4 MiB at most of a packed one", `body contains "timeout"`, func(l *Letter) any { return string(l.unpacked()) }),
 	field("deaths", dead, "all its deaths, the last first, each with reason, queue, exchange, routing_keys, count and time", `any(deaths, .queue == "orders")`, func(l *Letter) any { return l.deaths() }),

@@ -78,7 +78,7 @@ func Groups(ctx context.Context, q *broker.Queue, f Filter, byType bool, now tim
 	}
 	type key struct{ reason, queue, exchange, toward, kind string }
 	groups, parked := map[key]*Group{}, q.Name == policy.UndeliverableQueue
-	err = walk(ctx, q, Look{Newest: true, Position: upTo}, m, func(l *Letter) bool {
+	err = walk(ctx, q, Look{Newest: true, Position: upTo, brief: true}, m, func(l *Letter) bool {
 		d := l.last()
 		k := key{reason: d.Reason, queue: d.Queue, exchange: d.Exchange}
 		if byType {

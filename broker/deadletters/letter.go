@@ -9,8 +9,9 @@ import (
 	"curfew/broker/queue"
 )
 
-// Headers that a replay writes.
+// Headers by which a letter tells of its past.
 const (
+	deathHeader = "x-death"
 	// replaysHeader is how often the message was replayed.
 	replaysHeader = "x-curfew-replays"
 	// replayHeader is the ID of the replay that replayed it last.
@@ -48,9 +49,9 @@ type Letter struct {
 	ReplayID    string // of the replay that replayed it last; "" none
 }
 
-// letterOf reads a message. If its properties cannot be read, the letter has none.
-func letterOf(x *broker.Browsed) Letter {
-	p, err := x.Decode()
+// letterOf reads a message, with the headers that are wanted; nil: all. If its properties cannot be read, the letter has none.
+func letterOf(x *broker.Browsed, wants func(name []byte) bool) Letter {
+	p, err := x.DecodeWanted(wants)
 	if err != nil {
 		p = amqp.Properties{}
 	}
@@ -59,7 +60,7 @@ func letterOf(x *broker.Browsed) Letter {
 		Exchange: string(x.Message.Exchange), RoutingKey: string(x.Message.RoutingKey),
 		Properties: p, Body: x.Message.Body, BodyBytes: x.BodyBytes,
 	}
-	entries, _ := p.Headers["x-death"].([]any)
+	entries, _ := p.Headers[deathHeader].([]any)
 	for _, e := range entries {
 		if t, ok := e.(amqp.Table); ok {
 			l.Deaths = append(l.Deaths, deathOf(t))
@@ -68,6 +69,11 @@ func letterOf(x *broker.Browsed) Letter {
 	l.Replays, _ = amqp.Integer(p.Headers[replaysHeader])
 	l.ReplayID, _ = p.Headers[replayHeader].(string)
 	return l
+}
+
+// deathHeaders are those that tell of deaths and replays.
+func deathHeaders(name []byte) bool {
+	return string(name) == deathHeader || string(name) == replaysHeader || string(name) == replayHeader
 }
 
 func deathOf(t amqp.Table) (d Death) {

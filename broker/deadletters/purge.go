@@ -38,7 +38,7 @@ func Purge(ctx context.Context, b *broker.Broker, q *broker.Queue, f Filter, c C
 	if err != nil {
 		return 0, err
 	}
-	matched, all := 0, Look{Position: c.Position}
+	matched, all := 0, Look{Position: c.Position, brief: true}
 	if err := walk(ctx, q, all, m, func(*Letter) bool {
 		matched++
 		return true

@@ -94,8 +94,6 @@ func Queues(vh *broker.VHost, purpose func(*broker.Queue) deadline.Purpose) []Qu
 	return found
 }
 
-var deathHeader = []byte("x-death")
-
 // hasLetters reports whether dead letters are at the queue's head or tail.
 func hasLetters(q *broker.Queue) bool {
 	for range lettersAtEnds(q) {
@@ -113,10 +111,10 @@ func lettersAtEnds(q *broker.Queue) iter.Seq[Letter] {
 		for _, tail := range []bool{false, true} {
 			page, _ := q.Messages.Browse(broker.Browse{FromTail: tail, Count: sampled, State: queue.Ready, Unnoticed: true}) // a deleted queue has none
 			for i := range page {
-				if !bytes.Contains(page[i].Message.Properties, deathHeader) { // most have none, and reading them all takes long
+				if !bytes.Contains(page[i].Message.Properties, []byte(deathHeader)) { // most have none, and reading them all takes long
 					continue
 				}
-				if l := letterOf(&page[i]); len(l.Deaths) > 0 && !yield(l) {
+				if l := letterOf(&page[i], deathHeaders); len(l.Deaths) > 0 && !yield(l) {
 					return
 				}
 			}

@@ -26,6 +26,8 @@ type Look struct {
 	Count     int       // of a search: at most
 	BodyBytes int       // of each body; <0 all
 	Position  Position  // leaves out what arrived after it; none: what arrived after the search began
+
+	brief bool // of the headers, those about deaths and replays are enough
 }
 
 // walk calls fn with each ready message of q on the way that m matches, until fn returns
@@ -35,6 +37,10 @@ func walk(ctx context.Context, q *broker.Queue, w Look, m *matcher, fn func(*Let
 	look := broker.Browse{After: w.After, FromTail: w.Newest, Count: pageCount, State: queue.Ready, BodyBytes: w.BodyBytes, Bytes: pageBytes}
 	if m.whole {
 		look.BodyBytes = -1
+	}
+	wants := m.wants // most of the time goes into headers, where messages have many
+	if m.everyHeader || m.program == nil && !w.brief {
+		wants = nil
 	}
 	next := func() ([]broker.Browsed, error) { return q.Messages.Browse(look) }
 	if m.seqs != nil {
@@ -68,9 +74,12 @@ func walk(ctx context.Context, q *broker.Queue, w Look, m *matcher, fn func(*Let
 			} else if late {
 				continue
 			}
-			l := letterOf(&page[i])
+			l := letterOf(&page[i], wants)
 			if !m.matches(&l) {
 				continue
+			}
+			if wants != nil && !w.brief {
+				l = letterOf(&page[i], nil)
 			}
 			if w.BodyBytes >= 0 && len(l.Body) > w.BodyBytes {
 				l.Body = l.Body[:w.BodyBytes]
@@ -143,7 +152,7 @@ func Search(ctx context.Context, q *broker.Queue, f Filter, look Look) (found []
 func At(q *broker.Queue, seq queue.Seq, bodyBytes int) (l Letter, ok bool) {
 	x, ok := q.Messages.BrowseOne(seq, bodyBytes)
 	if ok {
-		l = letterOf(&x)
+		l = letterOf(&x, nil)
 	}
 	return l, ok
 }

@@ -193,6 +193,9 @@ func (q *messages) DeadlinesOf(seqs []queue.Seq, out []deadline.Instant) []deadl
 }
 
 // Decode parses the message's properties, death headers included.
-func (x *Browsed) Decode() (amqp.Properties, error) {
-	return amqp.ParseProperties(x.Message.Properties, message.StoredLimits)
+func (x *Browsed) Decode() (amqp.Properties, error) { return x.DecodeWanted(nil) }
+
+// DecodeWanted is Decode with only some headers (amqp.ParseWanted).
+func (x *Browsed) DecodeWanted(wants func(name []byte) bool) (amqp.Properties, error) {
+	return amqp.ParseWanted(x.Message.Properties, message.StoredLimits, wants)
 }
