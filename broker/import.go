@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 
 	"curfew/broker/internal/catalog"
@@ -45,8 +47,7 @@ func (b *Broker) Change(vhost string, fn func(*Broker) error) error {
 	if err := im.save(changed, was); err != nil {
 		return err
 	}
-	im.apply(changed)
-	return nil
+	return im.apply(changed)
 }
 
 // ChangePolicies calls fn, in a copy of the broker. The policies that fn changes are applied
@@ -120,9 +121,9 @@ func (im importer) save(changed *catalog.Definitions, was map[string]store.Defin
 	return im.b.catalog.SaveFirst(now, were)
 }
 
-// apply applies the changes once they are saved. None of them can be refused: they were made
-// in a copy, and nobody has declared anything since.
-func (im importer) apply(changed *catalog.Definitions) {
+// apply applies the changes once they are saved. None of them should be refused: they were made
+// in a copy, and nobody has declared anything since. An error leaves out the rest of a virtual host until the next start.
+func (im importer) apply(changed *catalog.Definitions) (err error) {
 	for i := range changed.VHosts {
 		im.applyVHost(&changed.VHosts[i])
 	}
@@ -130,8 +131,11 @@ func (im importer) apply(changed *catalog.Definitions) {
 	im.b.globalParameters.add(changed.Global)
 	for name, own := range changed.PerVHost() {
 		vh, _ := im.b.VHost(name)
-		_ = vh.Load(own) // none of them can be refused
+		if failed := vh.Load(own); failed != nil {
+			err = errors.Join(err, fmt.Errorf("virtual host %q: its definitions are saved, and come into force at the next start: %w", name, failed))
+		}
 	}
+	return err
 }
 
 func (im importer) applyVHost(x *catalog.VHost) {
