@@ -1,5 +1,7 @@
 package amqp10
 
+import "reflect"
+
 // AppendPerformative appends a performative, or a part of one, without a frame.
 func AppendPerformative(b []byte, p Performative) []byte {
 	f := beginList(b, codeOf(p))
@@ -56,59 +58,36 @@ func ParsePerformative(b []byte) (p Performative, payload []byte, err error) {
 
 // codeOf returns the descriptor of a performative, of a section, or of what they contain.
 func codeOf(p Performative) uint64 {
-	switch p := p.(type) {
-	case *Open:
-		return codeOpen
-	case *Begin:
-		return codeBegin
-	case *Attach:
-		return codeAttach
-	case *Flow:
-		return codeFlow
-	case *Transfer:
-		return codeTransfer
-	case *Disposition:
-		return codeDisposition
-	case *Detach:
-		return codeDetach
-	case *End:
-		return codeEnd
-	case *Close:
-		return codeClose
-	case *SASLMechanisms:
-		return codeSASLMechanisms
-	case *SASLInit:
-		return codeSASLInit
-	case *SASLOutcome:
-		return codeSASLOutcome
-	case *Error:
-		return codeError
-	case *Source:
-		return codeSource
-	case *Target:
-		return codeTarget
-	case *State:
-		return p.Kind
-	case *Header:
-		return SectionHeader
+	if s, is := p.(*State); is {
+		return s.Kind
 	}
-	return SectionProperties
+	return codes[reflect.TypeOf(p)]
 }
 
-// performatives make those that are sent in frames.
-var performatives = map[uint64]func() Performative{
-	codeOpen:           func() Performative { return new(Open) },
-	codeBegin:          func() Performative { return new(Begin) },
-	codeAttach:         func() Performative { return new(Attach) },
-	codeFlow:           func() Performative { return new(Flow) },
-	codeTransfer:       func() Performative { return new(Transfer) },
-	codeDisposition:    func() Performative { return new(Disposition) },
-	codeDetach:         func() Performative { return new(Detach) },
-	codeEnd:            func() Performative { return new(End) },
-	codeClose:          func() Performative { return new(Close) },
-	codeSASLMechanisms: func() Performative { return new(SASLMechanisms) },
-	codeSASLInit:       func() Performative { return new(SASLInit) },
-	codeSASLOutcome:    func() Performative { return new(SASLOutcome) },
+// performatives make those that are sent in frames. codes are their descriptors, and those of what has others.
+var (
+	performatives = map[uint64]func() Performative{}
+	codes         = map[reflect.Type]uint64{}
+)
+
+func init() {
+	for code, create := range map[uint64]func() Performative{
+		codeOpen: created[Open], codeBegin: created[Begin], codeAttach: created[Attach], codeFlow: created[Flow], codeTransfer: created[Transfer],
+		codeDisposition: created[Disposition], codeDetach: created[Detach], codeEnd: created[End], codeClose: created[Close],
+		codeSASLMechanisms: created[SASLMechanisms], codeSASLInit: created[SASLInit], codeSASLOutcome: created[SASLOutcome],
+	} {
+		performatives[code], codes[reflect.TypeOf(create())] = create, code
+	}
+	for code, part := range map[uint64]Performative{codeError: &Error{}, codeSource: &Source{}, codeTarget: &Target{}, SectionHeader: &Header{}, SectionProperties: &Properties{}} {
+		codes[reflect.TypeOf(part)] = code
+	}
+}
+
+func created[T any, P interface {
+	*T
+	Performative
+}]() Performative {
+	return P(new(T))
 }
 
 // cutDescribed cuts off a value that a number describes. value begins with its constructor.

@@ -58,35 +58,19 @@ func (p *client10) send(channel uint16, m amqp10.Performative) {
 
 // frames is connection.frames for a client of AMQP 1.0.
 func (p *client10) frames(b []byte) (used int, err error) {
-	c := p.c
-	for !c.ended {
-		if c.phase == awaitTuneOk {
-			n, err := p.header(b[used:])
-			if used += n; err != nil || n == 0 {
-				return used, err
-			}
-			continue
+	return p.c.eachFrame(b, func(b []byte) (n int, id uint16, err error) {
+		if p.c.phase == awaitTuneOk {
+			n, err = p.header(b)
+			return n, 0, err
 		}
-		f, n, err := amqp10.ParseFrame(b[used:], c.frameMax)
-		if err == nil && n == 0 {
-			return used, nil
-		}
-		if err == nil {
-			err = p.frame(f)
-		} else {
-			err = amqp.NewException(amqp.FrameError, 0, 0, "%s", err)
-		}
+		f, n, err := amqp10.ParseFrame(b, p.c.frameMax)
 		if err != nil {
-			if err := c.fail(f.Channel+1, err); err != nil {
-				return used, err
-			}
-			if n == 0 { // the stream cannot be parsed any further
-				return used, c.linger()
-			}
+			err = amqp.NewException(amqp.FrameError, 0, 0, "%s", err)
+		} else if n > 0 {
+			err = p.frame(f)
 		}
-		used += n
-	}
-	return used, nil
+		return n, f.Channel + 1, err
+	})
 }
 
 // header reads the header that follows the login.

@@ -139,19 +139,28 @@ func (c *connection) frames(b []byte) (used int, err error) {
 	if c.ten != nil {
 		return c.ten.frames(b)
 	}
+	return c.eachFrame(b, func(b []byte) (n int, id uint16, err error) {
+		f, n, err := amqp.ParseFrame(b, c.frameMax)
+		if err == nil && n > 0 {
+			err = c.frame(f)
+		}
+		return n, f.Channel, err
+	})
+}
+
+// eachFrame has next handle one frame after the other, as long as there is a whole one. next returns its length, and the channel
+// whose mistake an error is; an error without a length is about the stream, which cannot be parsed any further.
+func (c *connection) eachFrame(b []byte, next func(b []byte) (n int, id uint16, err error)) (used int, err error) {
 	for !c.ended {
-		f, n, err := amqp.ParseFrame(b[used:], c.frameMax)
+		n, id, err := next(b[used:])
 		if err == nil && n == 0 {
 			return used, nil
 		}
-		if err == nil {
-			err = c.frame(f)
-		}
 		if err != nil {
-			if err := c.fail(f.Channel, err); err != nil {
+			if err := c.fail(id, err); err != nil {
 				return used, err
 			}
-			if n == 0 { // the stream cannot be parsed any further
+			if n == 0 {
 				return used, c.linger()
 			}
 		}
