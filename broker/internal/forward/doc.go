@@ -22,7 +22,9 @@
 // the processor, which is yielded after each turn and, while a letter's way is looked for, every half millisecond
 // (exchange.Pace). There are as many of these goroutines as virtual hosts whose letters are being moved. An expiry by a
 // timer or by Expire leaves all letters to them. A publish, an acknowledgement and a get take the first turn themselves,
-// and help while too many letters wait. What they caused may then still be in line: another turn of the queue goes on, or
+// and help while too many letters wait. Within a virtual host every second turn is of a queue that has had none since it had
+// letters, and turns are shorter the more queues wait: a queue with few letters waits neither for those with many, nor for
+// thousands. What they caused may then still be in line: another turn of the queue goes on, or
 // many letters are before it. Whoever tells a client that it is safe waits for that (delivery.Letters.After).
 //
 // # Concurrency
