@@ -38,7 +38,6 @@ var (
 	ErrNoUser    = catalog.ErrNoUser
 	ErrNoVHost   = catalog.ErrNoVHost
 	ErrProtected = catalog.ErrProtected
-	ErrRefused   = catalog.ErrRefused
 )
 
 // Of package forward:
@@ -58,7 +57,6 @@ type (
 	MessageStats = delivery.MessageStats
 	MoveOutcome  = delivery.MoveOutcome
 	QueueStats   = delivery.QueueStats
-	QueueState   = delivery.QueueState
 	Rejection    = delivery.Rejection
 	Settlement   = delivery.Settlement
 	Sink         = delivery.Sink
@@ -79,7 +77,6 @@ const (
 	Requeue        = delivery.Requeue
 	Return         = delivery.Return
 	SingleActive   = delivery.SingleActive
-	Up             = delivery.Up
 	Waiting        = delivery.Waiting
 )
 

@@ -142,8 +142,8 @@ func (l *VHostLetters) work() {
 	}
 }
 
-// next is the queue whose turn it is in this virtual host, nil if no letters wait, and how many letters the turn may move. If that is nil, or the
-// forwarder ends, so does the goroutine of the virtual host, if that asks.
+// next is the queue whose turn it is in this virtual host, nil if no letters wait, and how many letters the turn may move. works: the goroutine of
+// the virtual host asks, which ends if that is nil, as it is when the forwarder ends.
 func (l *VHostLetters) next(works bool) (q *delivery.Letters, most int) {
 	l.f.mu.Lock()
 	defer l.f.mu.Unlock()
@@ -151,7 +151,9 @@ func (l *VHostLetters) next(works bool) (q *delivery.Letters, most int) {
 		most = min(turnLetters, max(turnFewest, roundLetters/max(1, len(l.waits))))
 		q = l.shiftLocked()
 	}
-	l.working = q != nil || l.working && !works
+	if works {
+		l.working = q != nil
+	}
 	return q, most
 }
 

@@ -62,6 +62,7 @@ func TestFewLettersDoNotWaitForMany(t *testing.T) {
 	l.add(&few)
 	_, most := l.next(false)
 	assert.Equal(t, turnLetters, most, "one alone has long turns")
+	assert.False(t, l.working, "whoever helps is not the goroutine")
 }
 
 // A turn begins no letter after its time, but always one.
