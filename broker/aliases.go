@@ -38,6 +38,7 @@ var (
 	ErrNoUser    = catalog.ErrNoUser
 	ErrNoVHost   = catalog.ErrNoVHost
 	ErrProtected = catalog.ErrProtected
+	ErrRefused   = catalog.ErrRefused
 )
 
 // Of package forward:
@@ -57,6 +58,7 @@ type (
 	MessageStats = delivery.MessageStats
 	MoveOutcome  = delivery.MoveOutcome
 	QueueStats   = delivery.QueueStats
+	QueueState   = delivery.QueueState
 	Rejection    = delivery.Rejection
 	Settlement   = delivery.Settlement
 	Sink         = delivery.Sink
@@ -77,6 +79,7 @@ const (
 	Requeue        = delivery.Requeue
 	Return         = delivery.Return
 	SingleActive   = delivery.SingleActive
+	Up             = delivery.Up
 	Waiting        = delivery.Waiting
 )
 
