@@ -52,6 +52,7 @@ type (
 	Browsed      = delivery.Browsed
 	Consumer     = delivery.Consumer
 	Delivery     = delivery.Delivery
+	Departure    = delivery.Departure
 	Numbered     = delivery.Numbered
 	Held         = delivery.Held
 	LockHolder   = delivery.LockHolder

@@ -71,6 +71,9 @@ func (a *aggregator) flush() {
 		At: began.UnixMilli(), VHost: x.VHost, Queue: x.Queue, Action: action, Path: x.Path.String(),
 		Count: a.run.Count, WorstMillis: a.run.WorstMillis, Late: a.late.Count > 0 && !x.Observed,
 	})
+	if x.Path == deadline.Requeued {
+		a.counters.held.Add(uint64(a.run.Count))
+	}
 	event := incident.Event{
 		Kind:   incident.Expired,
 		VHost:  x.VHost,

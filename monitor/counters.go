@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,6 +36,7 @@ type counters struct {
 	fired  *prometheus.CounterVec // vhost, queue, action, path
 	failed *prometheus.CounterVec // vhost, queue, reason
 	recent recent
+	held   atomic.Uint64 // messages that expired after a consumer had held them past their deadlines
 
 	mu      sync.Mutex
 	labels  map[[2]string]expiry // of the queues that have metrics of their own, what last expired there

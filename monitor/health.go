@@ -1,6 +1,18 @@
 package monitor
 
-import "time"
+import (
+	"time"
+
+	"curfew/monitor/printable"
+)
+
+// LateBesides says, after how many were late, how many messages consumers held past their deadlines; "": none.
+func LateBesides(held uint64) string {
+	if held == 0 {
+		return ""
+	}
+	return ", besides " + printable.Number(int64(held)) + " that consumers held"
+}
 
 // ScheduleState is which schedule fires.
 type ScheduleState string
@@ -59,6 +71,8 @@ type Health struct {
 	Orphans int64 `json:"orphans,omitempty"`
 	// ClockSkew is the clock of Redis less that of deadlines, as it was last seen. Nothing depends on it.
 	ClockSkew time.Duration `json:"-"`
+	// Held is how many messages expired that a consumer had held past their deadlines, since the start. They are not late by Curfew's doing.
+	Held uint64 `json:"held_expired,omitempty"`
 	// Lag is how far past its deadline the next one to fire is; 0 when none is due.
 	Lag time.Duration `json:"lag"`
 }

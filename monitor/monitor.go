@@ -136,7 +136,7 @@ func (m *Monitor) Run(ctx context.Context) error {
 // Health is the present state. Safe for concurrent use.
 func (m *Monitor) Health() Health {
 	pending, nextAt := m.options.Pending.Waiting()
-	h := Health{Schedule: ScheduleOfPrimary, Since: m.started, Pending: pending, LastTick: time.Now(), Restarts: m.restarts.Load()}
+	h := Health{Schedule: ScheduleOfPrimary, Since: m.started, Pending: pending, LastTick: time.Now(), Restarts: m.restarts.Load(), Held: m.counters.held.Load()}
 	if !m.options.Keeps() {
 		h.Schedule = ScheduleNone
 	}

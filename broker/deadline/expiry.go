@@ -64,6 +64,9 @@ func (p Path) Proposed() bool { return p == Eager || p == Index || p == Stalled 
 // tracestate. They are empty if it has none.
 type Trace struct{ Parent, State []byte }
 
+// HeldLong is beside a lateness where Requeued is the path.
+const HeldLong = "held by a consumer"
+
 // Expiry is the record of one message that expired, or of a delayed message that was due
 // and could go nowhere (Scheduled).
 type Expiry struct {

@@ -70,6 +70,9 @@ func deathOf(e *deadline.Expiry) Record {
 // Died is why the message died, Changed for what a user did.
 func (r *Record) Died() string { return cmp.Or(r.Reason, Expired) }
 
+// Held reports whether a consumer held the message past its deadline.
+func (r *Record) Held() bool { return r.Path == deadline.Requeued.String() }
+
 // Lateness is how long after its deadline the message had arrived, or was dropped, in whole ms.
 func (r *Record) Lateness() time.Duration { return deadline.Millis(r.LateMillis).Duration() }
 

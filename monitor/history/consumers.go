@@ -3,8 +3,10 @@ package history
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"curfew/monitor/printable"
 )
@@ -24,6 +26,11 @@ type consumers struct {
 	fewer  int64 // since when they are half or less; 0: they are not
 	before int   // how many there were of which a mark says that they are gone; 0: there is none
 	none   int64 // since when there were none, before those of less than steadyFor; 0: that is long ago
+
+	who     string // the client that consumed first, or last before all left; "": not known
+	whoAt   int64  // since when, or with fewer than steadyFor seconds of it long ago
+	other   string // the one that is first instead, which is no instance of the same application; "": none is
+	otherAt int64
 }
 
 // see takes the number of consumers in a second. It returns a mark if it is time for one.
@@ -52,7 +59,7 @@ func (c *consumers) see(n int, second int64) *Mark {
 		c.fewer = second
 	case second-c.fewer >= fewerFor:
 		gone, since, steady := c.most-n, c.fewer, c.fewer-c.since >= steadyFor
-		*c = consumers{most: n, since: c.since, before: c.before, none: c.none}
+		c.most, c.fewer = n, 0
 		if !steady {
 			return nil
 		}
@@ -66,24 +73,84 @@ func (c *consumers) see(n int, second int64) *Mark {
 	return nil
 }
 
-// watchConsumersLocked takes the number of consumers of a queue.
-func (h *History) watchConsumersLocked(s *series, q *Queue, second int64) {
-	if m := s.consumers.see(q.Consumers, second); m != nil {
-		if m.VHost, m.Queue = s.vhost, s.name; m.Kind == ConsumersGone {
-			m.About = q.Left
+// instance is what follows the name of an application in that of a client: the number of an instance, but not one within a word, as in v2.
+var instance = regexp.MustCompile(` \(user .*|[-._:# ]\d.*`)
+
+func application(client string) string { return instance.ReplaceAllString(client, "") }
+
+// take takes who consumes in a second. It returns a mark if another application has consumed for fewerFor in place of one that was there for steadyFor.
+func (c *consumers) take(q *Queue, second int64) (m *Mark) {
+	if q.Consumers == 0 {
+		c.who = cmp.Or(q.Left, c.who)
+	}
+	same := func(a, b string) bool { return a == b || application(a) == application(b) }
+	switch {
+	case q.Consumers == 0 || q.First == "":
+		return nil
+	case c.who == "" || same(q.First, c.who):
+		if c.who == "" {
+			c.whoAt = second
 		}
+		c.who, c.other = q.First, ""
+	case !same(q.First, q.Last): // the one before may be among them
+	case !same(q.First, c.other):
+		c.other, c.otherAt = q.First, second
+	case second-c.otherAt >= fewerFor:
+		if c.otherAt-c.whoAt >= steadyFor {
+			m = &Mark{At: c.otherAt * 1000, Kind: ConsumersBack, Text: "has other consumers", Consumers: q.Consumers, About: c.other, Was: c.who}
+		}
+		c.who, c.whoAt, c.other = c.other, c.otherAt, ""
+	}
+	return m
+}
+
+// watchConsumersLocked takes the consumers of a queue.
+func (h *History) watchConsumersLocked(s *series, q *Queue, second int64) {
+	if q.Consumers > 0 && q.First != "" {
+		s.left, s.leftAt = q.First, second
+	} else if q.Left != "" {
+		s.left, s.leftAt = q.Left, q.LeftAt.Unix()
+	}
+	m := s.consumers.see(q.Consumers, second)
+	switch {
+	case m == nil:
+		m = s.consumers.take(q, second)
+	case m.Kind == ConsumersGone:
+		m.About = q.Left
+	default:
+		m.About, s.consumers.who, s.consumers.whoAt, s.consumers.other = q.First, q.First, second, ""
+	}
+	if m != nil {
+		m.VHost, m.Queue = s.vhost, s.name
 		m.say(s.name, m.Text)
 		h.marks.addConsumers(m)
 	}
 }
 
-// say sets the text, with the virtual host, unless that is the default one, and with who left.
+// Departed calls fn with each queue that clients have consumed, the client that was the last, and when.
+func (h *History) Departed(fn func(vhost, queue, client string, at time.Time)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.queues {
+		if s.left != "" {
+			fn(s.vhost, s.name, s.left, time.Unix(s.leftAt, 0))
+		}
+	}
+}
+
+// say sets the text, with the virtual host, unless that is the default one, and with who left or came.
 func (m *Mark) say(queues, what string) {
 	if m.VHost != "/" {
 		queues += " (vhost " + m.VHost + ")"
 	}
-	if m.About != "" {
+	switch {
+	case m.About == "":
+	case m.Kind == ConsumersGone:
 		what += ": " + m.About + " left"
+	case m.Was != "":
+		what += ": " + m.About + " came, and " + m.Was + " left"
+	default:
+		what += ": " + m.About + " came"
 	}
 	m.Text = queues + " " + what
 }
@@ -110,6 +177,9 @@ func (m *Mark) join(one *Mark) {
 	}
 	if m.About != one.About {
 		m.About = ""
+	}
+	if m.Was != one.Was {
+		m.Was = ""
 	}
 	m.Queues, m.Consumers = m.Queues+1, m.Consumers+one.Consumers
 	if len(m.Named) < maxNamed {

@@ -41,6 +41,8 @@ type savedSeries struct {
 	Rings        rings
 	Tolls        tolls
 	Consumers    int // the most, not long ago
+	Left         string
+	LeftAt       int64
 }
 
 // load reads the file, if there is one that can be used. It returns how the process before ended, as the end of a sentence: a killed one has
@@ -111,7 +113,8 @@ func (h *History) read(from io.Reader, now time.Time) error {
 		if n > 0 {
 			s, want = h.addSeriesLocked(saved.VHost, saved.Name, now.Unix()), queueLengths
 			s.born, s.active = saved.Born, saved.Active
-			s.consumers = consumers{most: saved.Consumers, fewer: now.Unix() + returnFor} // since is long ago
+			s.consumers = consumers{most: saved.Consumers, fewer: now.Unix() + returnFor, who: saved.Left} // since is long ago
+			s.left, s.leftAt = saved.Left, saved.LeftAt
 		}
 		for level := range want {
 			if n := len(saved.Rings[level]); n < shortest[level] || n > want[level] {
@@ -186,7 +189,7 @@ func (h *History) pack(to io.Writer) error {
 	}
 	for _, s := range all {
 		h.mu.Lock()
-		saved := savedSeries{VHost: s.vhost, Name: s.name, Born: s.born, Active: s.active, Tolls: slices.Clone(s.tolls), Consumers: s.consumers.most}
+		saved := savedSeries{VHost: s.vhost, Name: s.name, Born: s.born, Active: s.active, Tolls: slices.Clone(s.tolls), Consumers: s.consumers.most, Left: s.left, LeftAt: s.leftAt}
 		for level := range s.rings {
 			saved.Rings[level] = slices.Clone(s.rings[level])
 		}

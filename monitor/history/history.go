@@ -27,7 +27,9 @@ type Queue struct {
 	Depth                int // messages, unacked ones among them
 	AtRisk               int // of these, by the forecast
 	Consumers            int
-	Left                 string // the client whose consumer was the last to leave; "": not known
+	First, Last          string // the clients whose consumers came first and last, of those that it has; "": not known
+	Left                 string // the client whose consumer was the last to leave, if it has none; "": not known
+	LeftAt               time.Time
 	Published, Delivered uint64
 }
 

@@ -23,7 +23,7 @@ const (
 	PolicyChanged Kind = "policy"         // a policy was set or removed, or definitions were imported
 	Changed       Kind = "change"         // a user changed something else: a virtual host, a user, a permission, deleted a queue or an exchange, closed a connection, or replays dead letters
 	ConsumersGone Kind = "consumers_gone" // at least half of a queue's consumers left
-	ConsumersBack Kind = "consumers_back" // a queue has consumers again, or its first
+	ConsumersBack Kind = "consumers_back" // a queue has consumers again, or its first, or those of another application
 	Deployed      Kind = "deploy"         // an application connected with a version that is new
 )
 
@@ -42,14 +42,15 @@ type Mark struct {
 	Text  string `json:"text"`
 	VHost string `json:"vhost,omitempty"` // "": it is not about a virtual host
 	Queue string `json:"queue,omitempty"` // "": it is not about one queue
-	About string `json:"about,omitempty"` // the ID of an incident, an application, or the client that left
+	About string `json:"about,omitempty"` // the ID of an incident, an application, or the client that left or came
 	Page  string `json:"page"`            // path of the dashboard's page that shows more
 
 	// Of a mark about the consumers of several queues: how many queues, and the first of their names.
 	Queues int      `json:"-"`
 	Named  []string `json:"-"`
 	// Consumers are how many left, or are there again.
-	Consumers int `json:"-"`
+	Consumers int    `json:"-"`
+	Was       string `json:"-"` // the client in whose place another came
 }
 
 // marks are the last marks, in the order in which they were added.

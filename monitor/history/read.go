@@ -111,6 +111,18 @@ func (r *Read) merge(most int, partial bool) {
 	r.Points, r.Step = merged, step
 }
 
+// Rates are how many messages a second came to a queue in the last minute, and left it for its clients.
+func (h *History) Rates(vhost, queue string) (in, out float64) {
+	read, known := h.Read(Request{VHost: vhost, Queue: queue, Span: time.Minute}), 0
+	for i := range read.Points {
+		if p := &read.Points[i]; p.Known {
+			in, out, known = in+float64(p.Published), out+float64(p.Delivered), known+1
+		}
+	}
+	seconds := float64(max(int64(known)*read.Step, 1))
+	return in / seconds, out / seconds
+}
+
 // Depths returns the depth of a queue in each of the last minutes, up to a day, the oldest first, the present one last; nil if it has no
 // history. A minute of which nothing is known is -1.
 func (h *History) Depths(vhost, queue string, minutes int) []int64 {

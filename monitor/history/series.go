@@ -17,6 +17,8 @@ type series struct {
 	published, delivered uint64 // at the last sample
 	counting             bool   // they are known
 	consumers            consumers
+	left                 string // the client that consumed last; "": not known
+	leftAt               int64  // when, Unix s
 
 	depth, atRisk int64
 	came, went    int64

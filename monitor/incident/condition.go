@@ -99,6 +99,7 @@ type Finding struct {
 	FirstAt   int64     // the first deadline, Unix ms; 0: none
 	Late      time.Duration
 
+	slow    func() Slow   // who consumes it too slowly; nil: that is not the reason
 	keeping func() string // what to do besides, so that what expires is not lost; nil: nothing
 	parked  bool          // what expires there is parked
 	soon    bool          // none has expired yet, but will within worseSoon

@@ -42,7 +42,7 @@ type Stats struct {
 	Count           int64
 	FirstDeadlineAt int64 // Unix ms, the earliest of their deadlines
 	WorstMillis     int64 // the largest lateness
-	Dropped         int64 // of Count; tallies fill it in
+	Dropped, Parked int64 // of Count; tallies fill them in
 }
 
 // Add counts one message. due is its deadline by the wall clock.
@@ -55,7 +55,7 @@ func (t *Stats) merge(o Stats) {
 		*t = o
 		return
 	}
-	t.Count, t.Dropped = t.Count+o.Count, t.Dropped+o.Dropped
+	t.Count, t.Dropped, t.Parked = t.Count+o.Count, t.Dropped+o.Dropped, t.Parked+o.Parked
 	t.FirstDeadlineAt = min(t.FirstDeadlineAt, o.FirstDeadlineAt)
 	t.WorstMillis = max(t.WorstMillis, o.WorstMillis)
 }
@@ -95,8 +95,11 @@ type tallyKey struct {
 func (t *tallies) record(e Event) {
 	now := time.Now()
 	var losing time.Time
-	if e.Action == deadline.Dropped.String() {
+	switch e.Action {
+	case deadline.Dropped.String():
 		e.Dropped, losing = e.Count, now
+	case deadline.Parked.String():
+		e.Parked = e.Count
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -30,8 +30,9 @@ type Incident struct {
 	Toll      int64      `json:"toll"`           // messages that expired, were late, parked or held, at the most
 	Lost      int64      `json:"lost,omitempty"` // of toll: messages that are gone, at the most
 	Queues    int        `json:"queues"`
-	Worst     []Affected `json:"worst,omitempty"` // of the queues: the worst first, at most 20
-	Since     time.Time  `json:"since"`
+	Worst     []Affected `json:"worst,omitempty"`        // of the queues: the worst first, at most 20
+	Since     time.Time  `json:"since"`                  // when it first began, if it came back
+	Back      *time.Time `json:"back,omitempty"`         // when it last came back, after it was over
 	Losing    *time.Time `json:"losing_since,omitempty"` // since when messages are lost; absent: none was in the last minute
 	Ended     *time.Time `json:"ended,omitempty"`
 	Ack       *Ack       `json:"ack,omitempty"`
@@ -197,6 +198,10 @@ func (i *incident) past() {
 // show works out what the incident shows from findings, and from what it has cost besides.
 func (i *incident) show(list []Finding, toll, lost int64) {
 	slices.SortFunc(list, worstFirst)
+	if first := &list[0]; first.slow != nil {
+		who := first.slow()
+		who.tell(first)
+	}
 	s := &i.Incident
 	s.Level, s.Count, s.Queues, s.Worst = list[0].Level, 0, 0, nil
 	i.late, s.Losing = 0, nil
@@ -303,11 +308,13 @@ func (i *incident) begin(now time.Time) {
 		i.Labels["cause"] = i.Cause
 	}
 	if i.ID != "" {
-		i.note(now, "back: "+i.Summary)
+		at := now.UTC()
+		i.Back = &at
+		i.note(at, "back: "+i.Summary)
 		return
 	}
 	i.ID = strings.ToLower(rand.Text()[:12])
-	i.note(now, "began: "+i.Summary)
+	i.note(i.Since, "began: "+i.Summary)
 }
 
 // format writes labels the way Alertmanager writes a group key.

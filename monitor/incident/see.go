@@ -72,7 +72,7 @@ func counted(n int64, text, thing string) []Finding {
 func seeParked(s *State) (list []Finding) {
 	for q, f := range s.expires { // first, so that an incident about them becomes this one
 		if f.parked {
-			list = append(list, Finding{QueueName: q, Cause: q.VHost, Text: f.Text}) // its messages are counted where they are parked
+			list = append(list, Finding{QueueName: q, Cause: q.VHost, Toll: f.Toll, Text: f.Text}) // what is parked is counted there
 		}
 	}
 	for _, p := range s.Parked {
@@ -169,7 +169,7 @@ func (s *State) mended(t *Tally) bool {
 	return gone && t.Kind == Expired && s.Now.Sub(t.Last) >= mendedAfter && s.risks[q] == nil && s.holders[q].Count == 0
 }
 
-// expiring is, by queue, what expires or will, where that is a loss.
+// expiring is, by queue, what expires or will, where that is a loss. What is parked, or was, counts where it is parked and not here.
 func (s *State) expiring() map[QueueName]Finding {
 	of := make(map[QueueName]Finding)
 	for _, t := range s.Tallies {
@@ -177,15 +177,19 @@ func (s *State) expiring() map[QueueName]Finding {
 		if t.Kind != Expired || !s.Purposes[q].Loses() {
 			continue
 		}
+		parked, others := t.Action == "parked" && s.parks[t.VHost], t.Count-t.Parked
+		if others == 0 && !parked {
+			continue
+		}
 		f := Finding{
-			QueueName: q, Cause: q.VHost, Level: Warning, Count: t.Count, Toll: t.Count, Action: t.Action, FirstAt: t.FirstDeadlineAt, Late: time.Duration(t.WorstMillis) * time.Millisecond,
-			Text: printable.Plural(t.Count, "message") + " expired" + strings.TrimSuffix(" ("+strings.ReplaceAll(t.Action, "_", "-")+")", " ()"),
-			at:   t.Last, parked: t.Action == "parked" && s.parks[t.VHost], keeping: s.Keeping[q],
+			QueueName: q, Cause: q.VHost, Level: Warning, Count: others, Toll: others, Action: t.Action, FirstAt: t.FirstDeadlineAt, Late: time.Duration(t.WorstMillis) * time.Millisecond,
+			Text: printable.Plural(cmp.Or(others, t.Parked), "message") + " expired" + strings.TrimSuffix(" ("+strings.ReplaceAll(t.Action, "_", "-")+")", " ()"),
+			at:   t.Last, parked: parked, keeping: s.Keeping[q],
 		}
 		if t.Dropped > 0 && t.Queue != otherQueues { // they are lost, in a queue that is known to be for work
 			f.Level, f.Lost, f.Losing = Critical, t.Dropped, t.Losing
 			f.Text = printable.Plural(t.Dropped, "message") + " lost (expired)"
-			if saved := t.Count - t.Dropped; saved > 0 {
+			if saved := others - t.Dropped; saved > 0 {
 				f.Text += ", " + printable.Number(saved) + " dead-lettered"
 			}
 		}
@@ -217,6 +221,8 @@ func seeUnconsumed(s *State) (list []Finding) {
 		}
 		if h, is := s.holders[q]; is {
 			f.Text += "; " + h.finding(s).Text
+		} else if r := s.risks[q]; r != nil && r.Rate > 0 {
+			f.slow = func() Slow { return s.slow(q, r.Rate) }
 		}
 		if of := s.Consumers[q]; of.Last != "" {
 			left, again := "left", "again"
@@ -239,6 +245,28 @@ func seeUnconsumed(s *State) (list []Finding) {
 	return list
 }
 
+// slow is who consumes a queue too slowly; rate is how many messages a second it takes, if that is known better than by what it took last.
+func (s *State) slow(q QueueName, rate float64) (of Slow) {
+	if s.Slow != nil {
+		of = s.Slow(q)
+		of.Out = cmp.Or(rate, of.Out)
+	}
+	return of
+}
+
+// tell adds to a finding who is slow, and what to do about that.
+func (s *Slow) tell(f *Finding) {
+	if s.Who == "" {
+		return
+	}
+	who, s3, it := printable.Text(s.Who, ""), "s", "it"
+	if s.Others > 0 {
+		who, s3, it = who+" and "+printable.Plural(int64(s.Others), "other consumer"), "", "they"
+	}
+	f.Text += fmt.Sprintf("; %s take%s %.3g a second of %.3g that come, and hold%[2]s %[5]s", who, s3, s.Out, s.In, printable.Plural(int64(s.Held), "message"))
+	f.Do = "Make " + who + " faster, or start more: " + it + map[bool]string{true: " take" + s3 + " less than comes.", false: " had too many to take."}[s.Out < s.In] + " Or give messages more time."
+}
+
 // seeObjectives: the objectives of queues that are missed so fast that they will not be met.
 func seeObjectives(s *State) (list []Finding) {
 	for _, m := range s.Objectives {
@@ -246,7 +274,7 @@ func seeObjectives(s *State) (list []Finding) {
 		if m.Oldest > m.Objective.Within() {
 			text += "; the oldest has waited " + printable.Span(m.Oldest.Duration().Truncate(time.Second))
 		}
-		list = append(list, Finding{QueueName: m.QueueName, Cause: m.VHost, Count: 1, Text: text})
+		list = append(list, Finding{QueueName: m.QueueName, Cause: m.VHost, Count: 1, Text: text, slow: func() Slow { return s.slow(m.QueueName, 0) }})
 	}
 	return list
 }

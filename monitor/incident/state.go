@@ -27,7 +27,9 @@ type State struct {
 	// Keeping says, in a sentence with a command, how those of them that lose what expires keep it. Only the worst of thousands is asked for that.
 	Keeping    map[QueueName]func() string
 	Objectives []Missed
-	Unrouted   []Finding // of queues that were deleted: what is published to them
+	// Slow says who consumes a queue; nil: that is not known. Only the worst of thousands is asked for.
+	Slow     func(QueueName) Slow
+	Unrouted []Finding // of queues that were deleted: what is published to them
 	// ClientErrors are of the clients that fail again and again. Left is the application.
 	ClientErrors []Finding
 
@@ -82,6 +84,14 @@ type Consumers struct {
 	Came, Left time.Time
 	Last       string // the client that was the last to leave, if there is none now
 	ClosedBy   string // the user who closed its connection; "": it left by itself
+}
+
+// Slow is how the consumers of a queue do that takes messages too slowly.
+type Slow struct {
+	Who     string  // the client that consumed first; "": nobody consumes
+	Others  int     // consumers besides
+	In, Out float64 // messages a second that come, and that they take
+	Held    int     // messages that they hold
 }
 
 // Missed is a queue whose objective will not be met.

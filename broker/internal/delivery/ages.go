@@ -10,8 +10,8 @@ import (
 
 // ages tells how long the oldest message has been in a queue, without a time for each message: the messages of a priority enter in the order of
 // their numbers, so a few instants with the numbers that were next tell it about all. Between two marks there are at least 10 ms and, when
-// there are many, up to 1/128 of the time that the marks span as the message enters. So an age is never too low, and too high by that at most. A message that was there
-// at the start of the process counts from the start, unless the journal has its time. It is made with the first message: many queues never have one.
+// there are many, up to 1/128 of the time that the marks span as the message enters. So an age is never too low, and too high by that at most. The journal has the times of
+// the marks, so ages go on over a restart (fillTimes). It is made with the first message: many queues never have one.
 type ages []ageMarks // by priority
 
 // ageMarks are the marks of one priority.
@@ -31,8 +31,8 @@ const (
 	maxAges = 512 // marks of a priority, 16 bytes each
 )
 
-// note records that seq, the last of its priority, enters core now. It returns a, made if it was nil.
-func (a *ages) note(core *queue.Queue, seq queue.Seq, at deadline.Instant) *ages {
+// note records that seq, the last of its priority, enters core now. It returns a, made if it was nil, and whether there is a mark of seq.
+func (a *ages) note(core *queue.Queue, seq queue.Seq, at deadline.Instant) (_ *ages, marked bool) {
 	if a == nil {
 		a = new(ages)
 	}
@@ -45,9 +45,9 @@ func (a *ages) note(core *queue.Queue, seq queue.Seq, at deadline.Instant) *ages
 		m.thin(core.Oldest(seq.Priority()))
 	}
 	if n := len(m.list); n == 0 || at >= m.list[n-1].at.Add(max(m.gap, ageGap)) {
-		m.list = append(m.list, ageMark{seq, at})
+		m.list, marked = append(m.list, ageMark{seq, at}), true
 	}
-	return a
+	return a, marked
 }
 
 // thin drops the marks of messages that have left and, if that does not make room, every second mark.

@@ -151,7 +151,8 @@ func (q *Queue) enterLocked(s *Transition, it *Item) {
 	}
 	q.counters.entered(&m)
 	seq := q.core.Publish(m, it.Priority)
-	q.ages = q.ages.note(q.core, seq, s.stamp)
+	marked := false
+	q.ages, marked = q.ages.note(q.core, seq, s.stamp)
 	if s.AllOrNone {
 		s.Numbered = append(s.Numbered, Numbered{Publish: it.Number, Seq: seq})
 	}
@@ -163,8 +164,10 @@ func (q *Queue) enterLocked(s *Transition, it *Item) {
 		s.notifyLocked(deadline.Event{Kind: deadline.Enqueued, Ref: q.refOf(seq, m.ExpiresAt)})
 	}
 	entered := store.Enqueue{Queue: q.ID, Seq: uint64(seq), Pos: store.Pos(m.Pos), ExpiresAt: m.ExpiresAt, Flags: uint8(m.Flags), Durable: m.Flags&queue.Durable != 0}
-	if q.enqueued != nil {
+	if marked || q.enqueued != nil {
 		entered.EnqueuedAt = s.stamp
+	}
+	if q.enqueued != nil {
 		q.enqueued.add(seq, s.stamp)
 	}
 	s.AddEnteredLocked(it, entered)

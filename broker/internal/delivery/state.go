@@ -30,7 +30,7 @@ type QueueState struct {
 	Stats                    QueueStats
 }
 
-// Departure says which consumer of a queue was the last to leave. Its zero value: none has since the start.
+// Departure says which consumer of a queue was the last to leave. Its zero value: that is not known.
 type Departure struct {
 	Client string // whose it was, for people
 	At     deadline.Instant
@@ -43,6 +43,26 @@ func (q *Queue) Departed() Departure {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return *q.departure
+}
+
+// Depart says which consumer was the last to leave in an earlier run.
+func (q *Queue) Depart(d Departure) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.consumers.count == 0 && q.departure == &noDeparture {
+		q.departure = &d
+	}
+}
+
+// Clients are those of its consumers that came first and last, of the highest and the lowest priority if there are several; "": it has none.
+func (q *Queue) Clients() (first, last string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.consumers.count == 0 {
+		return "", ""
+	}
+	low := q.consumers.levels[len(q.consumers.levels)-1].consumers
+	return q.consumers.firstLocked().Client, low[len(low)-1].Client
 }
 
 // State returns the current state of the queue.

@@ -17,29 +17,33 @@ const watchEvery = 2 * time.Second
 
 // Watched adds the flag --watch to a command. With it the command runs again and again until it is
 // interrupted, even if the server is away in between. On a terminal it clears the screen for each run, and shows what fits
-// there: the beginning says most.
+// there: the beginning says most. Below that stands what else it says, and an error.
 func Watched(c *cobra.Command) *cobra.Command {
 	var again bool
 	c.Flags().BoolVarP(&again, "watch", "w", false, "show it every two seconds until interrupted")
 	show := c.RunE
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		out, clears := cmd.OutOrStdout(), again && OnTerminal(cmd.OutOrStdout())
+		out, besides := cmd.OutOrStdout(), cmd.ErrOrStderr()
+		clears := again && OnTerminal(out)
 		for first := true; ; first = false {
-			shown := &screenful{}
+			shown, notes := &screenful{}, &bytes.Buffer{}
 			if clears {
 				shown.file = out.(file)
 				cmd.SetOut(shown)
+				cmd.SetErr(notes)
 			}
 			err := show(cmd, args)
+			if err != nil && again && !first {
+				fmt.Fprintln(cmd.ErrOrStderr(), "curfew:", printable.Text(err.Error(), "\n\t"))
+			}
 			if clears {
+				cmd.SetErr(besides)
 				_, height := sizeOf(out)
-				shown.print(out, height-1) // the last line is for an error
+				shown.print(out, height-max(bytes.Count(notes.Bytes(), []byte("\n")), 1))
+				_, _ = notes.WriteTo(besides)
 			}
 			if !again || first && err != nil {
 				return err
-			}
-			if err != nil {
-				fmt.Fprintln(cmd.ErrOrStderr(), "curfew:", printable.Text(err.Error(), "\n\t"))
 			}
 			if !deadline.Sleep(cmd.Context(), watchEvery) {
 				return nil

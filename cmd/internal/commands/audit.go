@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/broker/deadletters"
+	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/cli"
 	"curfew/monitor/audit"
@@ -130,7 +131,9 @@ func (a *auditCommands) row(r *audit.Record) []string {
 	}
 	lateness := "-"
 	if r.Died() == audit.Expired {
-		lateness = r.Lateness().String()
+		if lateness = r.Lateness().String(); r.Held() {
+			lateness += ", " + deadline.HeldLong
+		}
 	}
 	return []string{at, r.Died(), r.VHost, r.Queue, cli.OrDash(string(r.MessageID)), lateness, cli.OrDash(r.Path), r.Outcome, cli.OrDash(strings.Join(r.To, " "))}
 }

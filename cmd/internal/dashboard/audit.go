@@ -12,6 +12,7 @@ import (
 	h "maragu.dev/gomponents/html"
 
 	"curfew/broker/deadletters"
+	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/letters"
 	"curfew/cmd/internal/dashboard/internal/ui"
@@ -161,9 +162,9 @@ func auditRow(r *audit.Record) g.Node {
 			h.Td(result(c.Result)), h.Td(ui.NameOr(c.Detail, nil)))
 	}
 	id := ui.NameOr(string(r.MessageID), ui.Faint("none"))
-	late := g.Text("")
+	late := g.Node(g.Text(""))
 	if r.Died() == audit.Expired {
-		late = g.Text(ui.Span(r.Lateness()))
+		late = g.Group{g.Text(ui.Span(r.Lateness())), g.If(r.Held(), ui.Faint(" "+deadline.HeldLong))}
 	}
 	return h.Tr(at, h.Td(ui.Name(r.Died()+deadletters.ReasonWords(r.Died()))),
 		h.Td(queue), h.Td(id), ui.Amount(late),

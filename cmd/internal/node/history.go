@@ -37,6 +37,9 @@ func (n *Node) marksOf() (now history.State) {
 	seen := n.incidents.View()
 	for _, i := range seen.Open {
 		one := history.Alert{Key: i.ID, Text: i.Summary, Since: i.Since, Minor: i.Level == incident.Info}
+		if i.Back != nil {
+			one.Text, one.Since = "Back: "+i.Summary, *i.Back
+		}
 		if len(i.Worst) > 0 {
 			one.VHost, one.Queue = i.Worst[0].VHost, i.Worst[0].Queue
 		}

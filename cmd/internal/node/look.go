@@ -90,7 +90,22 @@ func (o *ownBroker) look(s *incident.State) {
 	if most, last := o.server.Full(); !last.IsZero() && (time.Since(last) <= refusedRecently || o.server.Connections() >= most) {
 		s.Refusals = append(s.Refusals, incident.Refusal{What: "AMQP", Most: most})
 	}
-	s.Purposes = l.purposes(b, s)
+	s.Purposes, s.Slow = l.purposes(b, s), o.slow
+}
+
+// slow says who consumes a queue, and how fast.
+func (o *ownBroker) slow(name incident.QueueName) (s incident.Slow) {
+	vh, ok := o.broker.VHost(name.VHost)
+	if !ok {
+		return s
+	}
+	if q, err := vh.Queues.Get(name.Name); err == nil {
+		s.Who, _ = q.Messages.Clients()
+		_, s.Held, s.Others = q.Messages.Counts()
+		s.Others--
+		s.In, s.Out = o.n.history.Rates(name.VHost, name.Name)
+	}
+	return s
 }
 
 // blocked says why publishers wait: how much there is of what, where that is set, and which queue has most; "": they do not.

@@ -75,6 +75,13 @@ func (o *ownBroker) openBroker() error {
 		}
 		return nil
 	})
+	o.n.history.Departed(func(vhost, queue, client string, at time.Time) {
+		if vh, ok := o.broker.VHost(vhost); ok {
+			if q, err := vh.Queues.Get(queue); err == nil {
+				q.Messages.Depart(broker.Departure{Client: client, At: o.broker.Now().Add(-time.Since(at))})
+			}
+		}
+	})
 	if err := o.importDefinitions(); err != nil {
 		return fmt.Errorf("with CURFEW_DEFINITIONS=%s: %w", c.Definitions, err)
 	}
@@ -237,8 +244,10 @@ func (o *ownBroker) queues(forecasts []deadline.Forecast, fn func(*history.Queue
 		if f := of[incident.QueueName{VHost: one.VHost, Name: one.Name}]; f != nil {
 			one.AtRisk = f.AtRisk
 		}
-		if consumers == 0 {
-			one.Left = q.Messages.Departed().Client
+		if consumers > 0 {
+			one.First, one.Last = q.Messages.Clients()
+		} else if d := q.Messages.Departed(); d.Client != "" {
+			one.Left, one.LeftAt = d.Client, time.UnixMilli(o.broker.UnixMillis(d.At))
 		}
 		fn(&one)
 	})

@@ -47,6 +47,9 @@ func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.Queu
 	for i := range s.Held {
 		add(s.Held[i].QueueName)
 	}
+	for i := range s.Objectives {
+		add(s.Objectives[i].QueueName)
+	}
 	l.consumers, l.last = s.Consumers, of
 	for vh, x := range l.leads {
 		if x.look+leadsKept < l.looks { // it would keep deleted queues in memory

@@ -38,6 +38,7 @@ type Status struct {
 	Held         int        `json:"held"`                    // messages that consumers hold past their deadlines, now
 	Fired        uint64     `json:"fired"`                   // messages that expired since the start
 	Late         uint64     `json:"late"`                    // of these, how many were late
+	HeldExpired  uint64     `json:"held_expired"`            // of these besides, how many a consumer had held past their deadlines
 	Lost         *int64     `json:"lost_last_hour"`          // messages that expired where that is a loss, and are gone; null: not known
 	Rescued      *int64     `json:"dead_lettered_last_hour"` // likewise, and were dead-lettered
 	Meant        int64      `json:"meant_last_hour"`         // messages besides whose expiry was no loss
@@ -98,6 +99,9 @@ func (n *Node) status(o *opsEndpoints) Status {
 		late := n.monitor.LatenessWithin(time.Hour)
 		s.LatenessP50, s.LatenessP99 = seconds(&late, 0.50), seconds(&late, 0.99)
 		s.Schedule, s.Fires, s.Pending = string(m.Schedule), which+then, m.Pending
+		if s.Primary == "" { // beside a RabbitMQ only keepers hold messages so long
+			s.HeldExpired = m.Held
+		}
 	}
 	for _, f := range h.seen.Forecasts {
 		s.AsMeant += f.AsMeant

@@ -128,13 +128,13 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 			o.Over = append(o.Over, i)
 		}
 	}
+	o.Remote = d.Remote
 	if d.Monitor != nil {
 		o.watch(d.Monitor, seen.Forecasts, seen.Queues, r.URL.Query())
 		if d.Operations != nil {
 			o.Timeline.Link = deadlinesURL
 		}
 	}
-	o.Remote = d.Remote
 	if len(queues) > 0 {
 		o.Fleet = newFleet(queues, seen, d.Operations.Rates)
 	}
@@ -180,7 +180,9 @@ func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visit
 
 // watch adds what the monitor knows.
 func (o *overview) watch(m Monitor, all []deadline.Forecast, concerns map[incident.QueueName]incident.Concern, q url.Values) {
-	o.Health = m.Health()
+	if o.Health = m.Health(); o.Remote { // there only keepers hold messages so long
+		o.Health.Held = 0
+	}
 	o.Timeline = newTimeline(m, o.NowMillis, o.Health.Pending, q)
 	o.Histogram = lateness(m, q)
 	late := ui.NewHistogram(m.LatenessWithin(time.Hour))

@@ -62,7 +62,7 @@ func (o *overview) verdicts() g.Node {
 // verdict says how bad it is and, where something is wrong, that all deadlines are watched nevertheless.
 func (o *overview) verdict() g.Node {
 	if o.Verdict == incident.OK {
-		late := ui.Either(incident.MayBeLate(o.Incidents), g.Text("but some may have fired late"), g.Text("and none is late"))
+		late := ui.Either(incident.MayBeLate(o.Incidents), g.Text("but some may have fired late"), g.Text("and none is late"+monitor.LateBesides(o.Health.Held)))
 		return h.Div(h.Class("verdict good"), h.H1(g.Text("All is well"), g.If(o.Watched, g.Group{g.Text(": all deadlines are watched, "), late})))
 	}
 	n := map[incident.Level]int{}
@@ -206,7 +206,7 @@ func (o *overview) expired() g.Node {
 				h.Td(h.Time(h.Title(ui.UTC(m.At)), g.Text(ui.Clock(m.At)))),
 				h.Td(ui.QueueLink(ui.QueueURL(m.VHost, m.Queue), m.VHost, m.Queue)),
 				ui.Amount(g.Text(ui.Number(m.Count))), h.Td(ui.Outcome(m.Action)), h.Td(h.Class("faint"), ui.Name(m.Path)),
-				ui.Amount(ui.Either(m.Late, ui.Class("bad", g.Text(ui.Millis(m.WorstMillis))), g.Text(ui.Millis(m.WorstMillis)))))
+				ui.Amount(ui.Either(m.Late, ui.Class("bad", g.Text(ui.Millis(m.WorstMillis))), g.Text(ui.Millis(m.WorstMillis))), g.If(m.Path == deadline.Requeued.String(), ui.Faint(" "+deadline.HeldLong))))
 		}))
 	}
 	return h.Div(h.Class("wide"), ui.Card("expired", "Expired messages", all, list))
