@@ -140,6 +140,12 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
+// TestHeld: what came back past its deadline is late by its consumer's doing.
+func TestHeld(t *testing.T) {
+	require.True(t, (&Record{Path: "requeue"}).Held())
+	require.False(t, (&Record{Path: "eager"}).Held())
+}
+
 func TestSearchFindsWhatIsWanted(t *testing.T) {
 	l := written(t, Options{Dir: t.TempDir()}, func(l *Log) {
 		for i := range 10 {
@@ -160,7 +166,7 @@ func TestSearchFindsWhatIsWanted(t *testing.T) {
 		{Query{MessageID: "m7"}, []string{"m7"}},
 		{Query{Queue: "invoices"}, []string{"late"}},
 		{Query{MinLateness: time.Second}, []string{"late"}},
-		{Query{Path: "requeue"}, []string{"late"}},
+		{Query{Path: "requeue"}, []string{"late"}}, // a consumer held it
 		{Query{Outcome: "parked", VHost: "/"}, []string{"late"}},
 		{Query{VHost: "other"}, nil},
 		{Query{Queue: "order"}, nil},

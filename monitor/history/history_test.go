@@ -882,3 +882,55 @@ func TestHandler(t *testing.T) {
 	_, got = get("")
 	require.NotContains(t, got, "published")
 }
+
+// TestAnotherApplication that consumes in place of one that was there is a mark, however fast it came. Another instance of the same is none.
+func TestAnotherApplication(t *testing.T) {
+	h, f := day(t, Options{})
+	at := start()
+	with := func(seconds int, first, last string) {
+		f.queues = []Queue{{VHost: "/", Name: "invoices", Depth: 1, Consumers: 1, First: first, Last: last}}
+		sampled(h, at, seconds, func(int) {})
+		at = at.Add(time.Duration(seconds) * time.Second)
+	}
+	const one, two, v2 = "invoice-worker-1 (user ann, 10.0.0.7)", "invoice-worker-2 (user ann, 10.0.0.8)", "invoice-worker-v2 (user ann, 10.0.0.7)"
+	with(60, one, one)
+	with(60, two, two)
+	with(60, "probe", two) // both consume
+	with(5, "probe", "probe")
+	with(60, two, two)
+	require.Empty(t, since(h, 1))
+	came := at.UnixMilli()
+	with(60, v2, v2)
+	require.Equal(t, []string{"consumers_back invoices has other consumers: " + v2 + " came, and " + two + " left"}, since(h, 1))
+	require.Equal(t, came, h.marks.list[1].At)
+	with(5, "", "")
+	with(60, v2, v2)
+	require.Len(t, h.marks.list, 2)
+}
+
+// TestWhoConsumedLast is known after a restart, if it left before or consumed until then.
+func TestWhoConsumedLast(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "history")
+	h, f := day(t, Options{File: file})
+	now := time.Now().Truncate(time.Second)
+	left := now.Add(-10 * time.Minute)
+	f.queues = []Queue{{VHost: "/", Name: "a", Depth: 5, Left: "worker", LeftAt: left}, {VHost: "/", Name: "b", Depth: 5, Consumers: 1, First: "mailer", Last: "mailer"}, {VHost: "/", Name: "c", Depth: 5}}
+	sampled(h, now.Add(-30*time.Second), 10, func(int) {})
+	h.save()
+	again, _ := day(t, Options{File: file})
+	var is []string
+	again.Departed(func(vhost, queue, client string, at time.Time) {
+		is = append(is, fmt.Sprint(vhost, queue, " ", client, " ", now.Sub(at)))
+	})
+	require.ElementsMatch(t, []string{"/a worker 10m0s", "/b mailer 21s"}, is)
+}
+
+// TestRates are those of the last minute.
+func TestRates(t *testing.T) {
+	h, f := day(t, Options{})
+	f.queues = []Queue{{VHost: "/", Name: "q", Depth: 1, Consumers: 1}}
+	sampled(h, start().Add(-time.Minute), 60, func(int) { f.queues[0].Published += 10; f.queues[0].Delivered++ })
+	in, out := h.Rates("/", "q")
+	require.InDelta(t, 10, in, 1)
+	require.InDelta(t, 1, out, 0.1)
+}

@@ -195,6 +195,62 @@ func TestManyHoldOneQueue(t *testing.T) {
 	})
 }
 
+// TestASlowConsumerIsNamed, with what it takes of what comes, and what to do about it.
+func TestASlowConsumerIsNamed(t *testing.T) {
+	within30, err := deadline.ParseObjective("99% consumed within 30s")
+	require.NoError(t, err)
+	slow := Slow{Who: "worker (user ann, h)", In: 10, Out: 1.04, Held: 5}
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		f := atRisk(orders, 40)
+		f.Consumers, f.Rate = 1, 1
+		mails := QueueName{"shop", "mails"}
+		s.set(func(now *State) {
+			now.Forecasts, now.Objectives = []deadline.Forecast{f}, []Missed{{mails, deadline.Wait{Objective: within30, Missed: 0.2, Burn: 20}}}
+			now.Slow = func(q QueueName) Slow {
+				slow.Others = map[QueueName]int{orders: 0, mails: 2}[q]
+				return slow
+			}
+		})
+		pass(9 * time.Second)
+		require.Len(t, s.List(), 2)
+		first, second := s.List()[0], s.List()[1]
+		require.Equal(t, "Messages expire unconsumed: orders (vhost shop): 40 messages at risk: 1 a second are consumed, the first expires now; worker (user ann, h) takes 1 a second of 10 that come, and holds 5 messages", first.Summary)
+		require.Equal(t, "Make worker (user ann, h) faster, or start more: it takes less than comes. Or give messages more time.", first.Do)
+		require.Contains(t, second.Summary, "20 times what it allows; worker (user ann, h) and 2 other consumers take 1.04 a second of 10 that come, and hold 5 messages")
+		require.Contains(t, second.Do, ": they take less than comes.")
+	})
+}
+
+// TestWhatIsParkedCountsOnce: where it is parked, also when what expires later in its queue goes elsewhere, and when the parked ones are gone.
+func TestWhatIsParkedCountsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		expired := func(action string, n int64) {
+			e := missed("orders", n)
+			e.VHost, e.Action = "shop", action
+			s.Record(e)
+			pass(9 * time.Second)
+		}
+		counts := func() (list []string) {
+			for _, i := range s.List() {
+				list = append(list, fmt.Sprint(i.Condition, " ", i.Count, " ", i.Toll))
+			}
+			return list
+		}
+		s.set(func(now *State) {
+			now.Parked = []Depth{{QueueName: QueueName{"shop", "curfew.undeliverable"}, Count: 30}}
+		})
+		expired("parked", 30)
+		require.Equal(t, []string{"dead_letter_unroutable 30 30"}, counts())
+		expired("dead_lettered", 10)
+		require.Equal(t, []string{"dead_letter_unroutable 30 30", "deadline_missed 10 10"}, counts())
+		s.set(func(now *State) { now.Parked = nil })
+		expired("dead_lettered", 2)
+		require.Equal(t, []string{"deadline_missed 12 12"}, counts())
+	})
+}
+
 // TestAHoldDoesNotGrow with what expires behind it and is dead-lettered; it grows with what is lost.
 func TestAHoldDoesNotGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -505,6 +561,8 @@ func TestAQueueThatLosesNowAndThen(t *testing.T) {
 		require.Equal(t, []any{id, int64(2)}, []any{s.List()[0].ID, s.List()[0].Lost})
 		require.Nil(t, s.List()[0].Ack, "it ended with what it was given for")
 		require.WithinDuration(t, began, s.List()[0].Since, 5*time.Second)
+		require.Equal(t, s.List()[0].Since, s.List()[0].History[0].At, "it began once")
+		require.WithinDuration(t, time.Now(), *s.List()[0].Back, 5*time.Second)
 		require.Equal(t, []string{"firing CurfewDeadlineMissed a", "resolved CurfewDeadlineMissed a", "firing CurfewDeadlineMissed a"}, s.told())
 		require.Empty(t, s.View().Over)
 

@@ -39,8 +39,7 @@ func Watched(c *cobra.Command) *cobra.Command {
 			if clears {
 				cmd.SetErr(besides)
 				_, height := sizeOf(out)
-				shown.print(out, height-max(bytes.Count(notes.Bytes(), []byte("\n")), 1))
-				_, _ = notes.WriteTo(besides)
+				shown.show(out, besides, notes, height)
 			}
 			if !again || first && err != nil {
 				return err
@@ -57,6 +56,12 @@ func Watched(c *cobra.Command) *cobra.Command {
 type screenful struct {
 	file
 	bytes.Buffer
+}
+
+// show clears the screen and prints it, with the notes below it.
+func (s *screenful) show(out, besides io.Writer, notes *bytes.Buffer, height int) {
+	s.print(out, height-max(bytes.Count(notes.Bytes(), []byte("\n")), 1))
+	_, _ = notes.WriteTo(besides)
 }
 
 // print clears the screen and prints that many lines, or one less and that there are more. Up to 0: all.

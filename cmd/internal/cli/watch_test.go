@@ -23,3 +23,13 @@ func TestWhatDoesNotFitIsCounted(t *testing.T) {
 		require.Equal(t, "\x1b[H\x1b[2J"+want, out.String(), lines)
 	}
 }
+
+// TestNotesStandBelowTheScreen: what a command says besides comes after the screen has been cleared, and has its lines.
+func TestNotesStandBelowTheScreen(t *testing.T) {
+	var s screenful
+	var terminal, notes bytes.Buffer
+	s.WriteString("a\nb\nc\n")
+	notes.WriteString("one\ntwo\n")
+	s.show(&terminal, &terminal, &notes, 4)
+	require.Equal(t, "\x1b[H\x1b[2Ja\n... and 2 more: make the window higher, or leave out --watch\none\ntwo\n", terminal.String())
+}

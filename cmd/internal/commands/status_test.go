@@ -173,6 +173,7 @@ func TestStatusCountsAcknowledgedIncidents(t *testing.T) {
 	i := incident.Incident{Summary: "a", Ack: &incident.Ack{By: "ann"}}
 	s.Reasons = []string{i.Line(), "b"}
 	assert.Equal(t, [][]string{{"known", "a; acknowledged by ann"}, {"!", "b"}}, statusRows(&s)[:2])
+	assert.Contains(t, fmt.Sprint(statusRows(&node.Status{Monitor: true, Fired: 20, HeldExpired: 12})), "[expired since the start 20, of these late 0, besides 12 that consumers held]")
 	assert.Contains(t, fmt.Sprint(statusRows(&s)), "[incidents critical 0, warning 3, info 0, acknowledged 2 (see curfew incident ls)]")
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
+	"curfew/monitor"
 	"curfew/monitor/incident"
 )
 
@@ -102,6 +103,16 @@ func TestNobodyKnowsWhatIsLate(t *testing.T) {
 	page := s.logIn("root").get("/").body
 	require.Contains(t, page, "All is well: all deadlines are watched, but some may have fired late")
 	require.Contains(t, page, "Curfew had no processor: ")
+}
+
+// TestWhatConsumersHeldIsNotLate, and the overview says so, with the count and at each lateness.
+func TestWhatConsumersHeldIsNotLate(t *testing.T) {
+	s := newSite(t)
+	s.monitor.health.Held = 12
+	s.monitor.expiries = []monitor.RecentExpiry{{VHost: "/", Queue: "a", Path: "requeue", Count: 12, WorstMillis: 40_000}, {VHost: "/", Queue: "b", Path: "eager", Count: 1}}
+	page := s.logIn("eye").get("/").body
+	require.Contains(t, page, "all deadlines are watched, and none is late, besides 12 that consumers held")
+	require.Equal(t, 1, strings.Count(page, "held by a consumer"))
 }
 
 // TestAcknowledge: with a button, which only an administrator has.
