@@ -28,7 +28,7 @@ type consumers struct {
 	none   int64 // since when there were none, before those of less than steadyFor; 0: that is long ago
 
 	who     string // the client that consumed first, or last before all left; "": not known
-	whoAt   int64  // since when, or with fewer than steadyFor seconds of it long ago
+	whoAt   int64  // since when it was the first; 0: that is long ago
 	other   string // the one that is first instead, which is no instance of the same application; "": none is
 	otherAt int64
 }

@@ -200,7 +200,7 @@ func (i *incident) show(list []Finding, toll, lost int64) {
 	slices.SortFunc(list, worstFirst)
 	if first := &list[0]; first.slow != nil {
 		who := first.slow()
-		who.tell(first)
+		who.tell(first, i.of)
 	}
 	s := &i.Incident
 	s.Level, s.Count, s.Queues, s.Worst = list[0].Level, 0, 0, nil

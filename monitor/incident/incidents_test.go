@@ -216,9 +216,9 @@ func TestASlowConsumerIsNamed(t *testing.T) {
 		require.Len(t, s.List(), 2)
 		first, second := s.List()[0], s.List()[1]
 		require.Equal(t, "Messages expire unconsumed: orders (vhost shop): 40 messages at risk: 1 a second are consumed, the first expires now; worker (user ann, h) takes 1 a second of 10 that come, and holds 5 messages", first.Summary)
-		require.Equal(t, "Make worker (user ann, h) faster, or start more: it takes less than comes. Or give messages more time.", first.Do)
+		require.Equal(t, "Make worker (user ann, h) faster, or start more of it, or give messages more time. What was dead-lettered can be replayed.", first.Do)
 		require.Contains(t, second.Summary, "20 times what it allows; worker (user ann, h) and 2 other consumers take 1.04 a second of 10 that come, and hold 5 messages")
-		require.Contains(t, second.Do, ": they take less than comes.")
+		require.Contains(t, second.Do, "Make worker (user ann, h) and 2 other consumers faster, or start more of it, or change the objective (")
 	})
 }
 
@@ -245,6 +245,10 @@ func TestWhatIsParkedCountsOnce(t *testing.T) {
 		require.Equal(t, []string{"dead_letter_unroutable 30 30"}, counts())
 		expired("dead_lettered", 10)
 		require.Equal(t, []string{"dead_letter_unroutable 30 30", "deadline_missed 10 10"}, counts())
+		s.set(func(now *State) { now.Parked[0].Count = 31 })
+		expired("parked", 1)
+		require.Equal(t, []string{"dead_letter_unroutable 31 41"}, counts(), "what expired before is part of it")
+		require.Equal(t, "31 messages expired (parked)", s.List()[0].Worst[1].Text)
 		s.set(func(now *State) { now.Parked = nil })
 		expired("dead_lettered", 2)
 		require.Equal(t, []string{"deadline_missed 12 12"}, counts())

@@ -178,12 +178,16 @@ func (s *State) expiring() map[QueueName]Finding {
 			continue
 		}
 		parked, others := t.Action == "parked" && s.parks[t.VHost], t.Count-t.Parked
-		if others == 0 && !parked {
+		said := others
+		if parked {
+			said = t.Parked
+		}
+		if said == 0 {
 			continue
 		}
 		f := Finding{
 			QueueName: q, Cause: q.VHost, Level: Warning, Count: others, Toll: others, Action: t.Action, FirstAt: t.FirstDeadlineAt, Late: time.Duration(t.WorstMillis) * time.Millisecond,
-			Text: printable.Plural(cmp.Or(others, t.Parked), "message") + " expired" + strings.TrimSuffix(" ("+strings.ReplaceAll(t.Action, "_", "-")+")", " ()"),
+			Text: printable.Plural(said, "message") + " expired" + strings.TrimSuffix(" ("+strings.ReplaceAll(t.Action, "_", "-")+")", " ()"),
 			at:   t.Last, parked: parked, keeping: s.Keeping[q],
 		}
 		if t.Dropped > 0 && t.Queue != otherQueues { // they are lost, in a queue that is known to be for work
@@ -255,16 +259,16 @@ func (s *State) slow(q QueueName, rate float64) (of Slow) {
 }
 
 // tell adds to a finding who is slow, and what to do about that.
-func (s *Slow) tell(f *Finding) {
+func (s *Slow) tell(f *Finding, c *Condition) {
 	if s.Who == "" {
 		return
 	}
-	who, s3, it := printable.Text(s.Who, ""), "s", "it"
+	who, takes, holds := printable.Text(s.Who, ""), "takes", "holds"
 	if s.Others > 0 {
-		who, s3, it = who+" and "+printable.Plural(int64(s.Others), "other consumer"), "", "they"
+		who, takes, holds = who+" and "+printable.Plural(int64(s.Others), "other consumer"), "take", "hold"
 	}
-	f.Text += fmt.Sprintf("; %s take%s %.3g a second of %.3g that come, and hold%[2]s %[5]s", who, s3, s.Out, s.In, printable.Plural(int64(s.Held), "message"))
-	f.Do = "Make " + who + " faster, or start more: " + it + map[bool]string{true: " take" + s3 + " less than comes.", false: " had too many to take."}[s.Out < s.In] + " Or give messages more time."
+	f.Text += fmt.Sprintf("; %s %s %.3g a second of %.3g that come, and %s %s", who, takes, s.Out, s.In, holds, printable.Plural(int64(s.Held), "message"))
+	f.Do = "Make " + who + " faster, or start more of it, " + strings.TrimPrefix(c.Do, "Add consumers or make them faster, ")
 }
 
 // seeObjectives: the objectives of queues that are missed so fast that they will not be met.
