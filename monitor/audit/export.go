@@ -11,17 +11,31 @@ import (
 
 // WriteJSONLines writes records as the files have them: an object a line.
 func WriteJSONLines(w io.Writer, records iter.Seq2[Record, error]) error {
-	var line []byte
+	return writeObjects(w, records, "", "", "\n", "")
+}
+
+// writeArray writes records as one JSON array.
+func writeArray(w io.Writer, records iter.Seq2[Record, error]) error {
+	return writeObjects(w, records, "[", ",\n", "", "]\n")
+}
+
+// writeObjects writes records with text before all, between two, after each and after all.
+func writeObjects(w io.Writer, records iter.Seq2[Record, error], before, between, after, end string) error {
+	out := bufio.NewWriter(w)
+	out.WriteString(before)
+	var object []byte
+	separator := ""
 	for r, err := range records {
 		if err != nil {
+			out.Flush()
 			return err
 		}
-		line = append(r.appendJSON(line[:0]), '\n')
-		if _, err := w.Write(line); err != nil {
-			return err
-		}
+		object = append(r.appendJSON(append(object[:0], separator...)), after...)
+		out.Write(object)
+		separator = between
 	}
-	return nil
+	out.WriteString(end)
+	return out.Flush() // with the first error of all writes
 }
 
 var csvHeader = []string{
@@ -75,25 +89,4 @@ func harmless(cell string) string {
 		return "'" + cell
 	}
 	return cell
-}
-
-// writeArray writes records as one JSON array.
-func writeArray(w io.Writer, records iter.Seq2[Record, error]) error {
-	out := bufio.NewWriter(w)
-	separator := "["
-	var object []byte
-	for r, err := range records {
-		if err != nil {
-			return err
-		}
-		out.WriteString(separator)
-		object = r.appendJSON(object[:0])
-		out.Write(object)
-		separator = ",\n"
-	}
-	if separator == "[" {
-		out.WriteString(separator)
-	}
-	out.WriteString("]\n")
-	return out.Flush() // with the first error of all writes
 }

@@ -33,30 +33,18 @@ var checks = map[string]func(text string) error{
 	"CURFEW_HTTPS_ADDR": checkAddress,
 	"CURFEW_OPS_ADDR":   checkAddress,
 	"CURFEW_INSTANCE":   checkInstance,
-	"CURFEW_USER":       checkNonEmpty,
-	"CURFEW_PASSWORD":   checkNonEmpty,
-	"CURFEW_REDIS_URL": func(url string) error {
-		_, err := redisstore.Open(redisstore.Options{URL: url}) // it does not connect, so there is nothing to close
-		return err
-	},
-	"CURFEW_PRIMARY_URL": func(url string) error {
-		_, err := cluster.ParseAddress(url)
-		return err
-	},
-	"CURFEW_PRIMARY_API_URL": func(url string) error {
-		_, err := cluster.Open(cluster.Options{URL: "amqp://localhost", APIURL: url}) // nor does this
-		return err
-	},
+	"CURFEW_USER":       like(`.`), // an empty variable in a deployment would make a user who cannot log in
+	"CURFEW_PASSWORD":   like(`.`),
+	// Neither of these connects, so there is nothing to close.
+	"CURFEW_REDIS_URL":       parses(func(url string) (any, error) { return redisstore.Open(redisstore.Options{URL: url}) }),
+	"CURFEW_PRIMARY_API_URL": parses(func(url string) (any, error) { return cluster.Open(cluster.Options{URL: "amqp://localhost", APIURL: url}) }),
+	"CURFEW_PRIMARY_URL":     parses(cluster.ParseAddress),
+	"CURFEW_SERVICEBUS_KEYS": parses(servicebus.ParseKeys),
 	"CURFEW_WATCH": func(rules string) error {
 		if cluster.NamesFile(rules) {
 			return nil
 		}
-		_, err := cluster.ParseWatch(rules)
-		return err
-	},
-	"CURFEW_SERVICEBUS_KEYS": func(keys string) error {
-		_, err := servicebus.ParseKeys(keys)
-		return err
+		return parses(cluster.ParseWatch)(rules)
 	},
 	"CURFEW_ALERT_URLS": func(urls string) error {
 		for _, one := range incident.SplitURLs(urls) {
@@ -80,22 +68,26 @@ func checkAddress(text string) error {
 	return nil
 }
 
-// checkNonEmpty: an empty variable in a deployment would make a user who cannot log in.
-func checkNonEmpty(text string) error {
-	if text == "" {
-		return errValue
+// parses is the check of what a function can parse.
+func parses[T any](parse func(string) (T, error)) func(string) error {
+	return func(text string) error {
+		_, err := parse(text)
+		return err
 	}
-	return nil
 }
 
-var instancePattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
-
-func checkInstance(text string) error {
-	if !instancePattern.MatchString(text) {
-		return errValue
+// like is the check of what a pattern matches.
+func like(pattern string) func(string) error {
+	re := regexp.MustCompile(`(?s)` + pattern)
+	return func(text string) error {
+		if !re.MatchString(text) {
+			return errValue
+		}
+		return nil
 	}
-	return nil
 }
+
+var checkInstance = like(`^[A-Za-z0-9._-]{1,64}$`)
 
 // setHostName names this process by the host, among those that share a Redis.
 func (s *Settings) setHostName() error {
