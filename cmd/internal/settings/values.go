@@ -36,8 +36,10 @@ var checks = map[string]func(text string) error{
 	"CURFEW_USER":       like(`.`), // an empty variable in a deployment would make a user who cannot log in
 	"CURFEW_PASSWORD":   like(`.`),
 	// Neither of these connects, so there is nothing to close.
-	"CURFEW_REDIS_URL":       parses(func(url string) (any, error) { return redisstore.Open(redisstore.Options{URL: url}) }),
-	"CURFEW_PRIMARY_API_URL": parses(func(url string) (any, error) { return cluster.Open(cluster.Options{URL: "amqp://localhost", APIURL: url}) }),
+	"CURFEW_REDIS_URL": parses(func(url string) (any, error) { return redisstore.Open(redisstore.Options{URL: url}) }),
+	"CURFEW_PRIMARY_API_URL": parses(func(url string) (any, error) {
+		return cluster.Open(cluster.Options{URL: "amqp://localhost", APIURL: url})
+	}),
 	"CURFEW_PRIMARY_URL":     parses(cluster.ParseAddress),
 	"CURFEW_SERVICEBUS_KEYS": parses(servicebus.ParseKeys),
 	"CURFEW_WATCH": func(rules string) error {
