@@ -43,31 +43,27 @@ func (q *Queue) Restore(r *store.RecoveredQueue, keep bool, above queue.Seq) {
 		if at != 0 && q.enqueued != nil {
 			q.enqueued.add(queue.Seq(e.Seq), at)
 		}
-		q.ages, _ = q.ages.note(q.core, queue.Seq(e.Seq), cmp.Or(at, started))
+		if at != 0 || q.enqueued != nil {
+			q.ages, _ = q.ages.note(q.core, queue.Seq(e.Seq), cmp.Or(at, started))
+		}
 	}
 	queue.Skip(q.core, above)
 	q.env.Store.Amended(amended)
 }
 
-// fillTimes fills in when messages entered of which the journal does not know it: it has the time of each that has a mark (ages). One that follows
-// another closely entered with it, or soon after. One behind a message that has left entered no later than the next of which it is known.
-func fillTimes(entries []store.RecoveredEntry, started deadline.Instant) {
-	next := started
+// fillTimes fills in when messages entered that follow one which has left: no later than the next of which the journal knows it, or than next. It has
+// the times of those with a mark (ages); one that follows another closely entered with it, or soon after.
+func fillTimes(entries []store.RecoveredEntry, next deadline.Instant) {
+	started := next
 	for i := range slices.Backward(entries) {
 		e := &entries[i]
 		if i+1 < len(entries) && queue.Seq(e.Seq).Priority() != queue.Seq(entries[i+1].Seq).Priority() {
 			next = started
 		}
-		if e.EnqueuedAt != 0 {
-			next = e.EnqueuedAt
-		} else if i == 0 || entries[i-1].Seq+1 != e.Seq {
+		if e.EnqueuedAt == 0 && (i == 0 || entries[i-1].Seq+1 != e.Seq) {
 			e.EnqueuedAt = next
 		}
-	}
-	for i := range entries {
-		if e := &entries[i]; e.EnqueuedAt == 0 {
-			e.EnqueuedAt = entries[i-1].EnqueuedAt
-		}
+		next = cmp.Or(e.EnqueuedAt, next)
 	}
 }
 

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"time"
 
 	"curfew/broker/amqp"
@@ -58,11 +59,10 @@ func (q *Queue) Depart(d Departure) {
 func (q *Queue) Clients() (first, last string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.consumers.count == 0 {
-		return "", ""
+	for _, level := range q.consumers.levels {
+		first, last = cmp.Or(first, level.consumers[0].Client), level.consumers[len(level.consumers)-1].Client
 	}
-	low := q.consumers.levels[len(q.consumers.levels)-1].consumers
-	return q.consumers.firstLocked().Client, low[len(low)-1].Client
+	return first, last
 }
 
 // State returns the current state of the queue.
