@@ -84,6 +84,11 @@ const (
 	Waiting        = delivery.Waiting
 )
 
+var (
+	ClientsOf = delivery.Clients
+	Depart    = delivery.Depart
+)
+
 // ParseStored parses the property list of a message that the broker handed out.
 func ParseStored(properties []byte) (amqp.Properties, error) {
 	return amqp.ParseProperties(properties, message.StoredLimits)

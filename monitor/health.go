@@ -1,18 +1,6 @@
 package monitor
 
-import (
-	"time"
-
-	"curfew/monitor/printable"
-)
-
-// LateBesides says, after how many were late, how many messages consumers held past their deadlines; "": none.
-func LateBesides(held uint64) string {
-	if held == 0 {
-		return ""
-	}
-	return ", besides " + printable.Number(int64(held)) + " that consumers held"
-}
+import "time"
 
 // ScheduleState is which schedule fires.
 type ScheduleState string

@@ -1,6 +1,9 @@
 package deadline
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // Action is what became of an expired message.
 type Action uint8
@@ -66,6 +69,14 @@ type Trace struct{ Parent, State []byte }
 
 // HeldLong is beside a lateness where Requeued is the path.
 const HeldLong = "held by a consumer"
+
+// LateBesides says, after how many were late, how many consumers held past their deadlines; "": none.
+func LateBesides(held uint64) string {
+	if held == 0 {
+		return ""
+	}
+	return ", besides " + strconv.FormatUint(held, 10) + " that consumers held"
+}
 
 // Expiry is the record of one message that expired, or of a delayed message that was due
 // and could go nowhere (Scheduled).

@@ -46,8 +46,8 @@ func (q *Queue) Departed() Departure {
 	return *q.departure
 }
 
-// Depart says which consumer was the last to leave in an earlier run.
-func (q *Queue) Depart(d Departure) {
+// Depart says which consumer of a queue was the last to leave in an earlier run.
+func Depart(q *Queue, d Departure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.consumers.count == 0 && q.departure == &noDeparture {
@@ -55,8 +55,8 @@ func (q *Queue) Depart(d Departure) {
 	}
 }
 
-// Clients are those of its consumers that came first and last, of the highest and the lowest priority if there are several; "": it has none.
-func (q *Queue) Clients() (first, last string) {
+// Clients are those of a queue's consumers that came first and last, of the highest and the lowest priority if there are several; "": it has none.
+func Clients(q *Queue) (first, last string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, level := range q.consumers.levels {

@@ -12,9 +12,9 @@ import (
 	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
+	"curfew/broker/deadline"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/node"
-	"curfew/monitor"
 	"curfew/monitor/incident"
 )
 
@@ -109,7 +109,7 @@ func statusRows(s *node.Status) [][]string {
 			held = ", " + english.Plural(s.Held, "held past its deadline", "held past their deadlines") + " (see curfew consumers)"
 		}
 		add("deadlines", s.Pending, " pending", next, held)
-		add("expired", "since the start ", s.Fired, ", of these late ", s.Late, monitor.LateBesides(s.HeldExpired))
+		add("expired", "since the start ", s.Fired, ", of these late ", s.Late, deadline.LateBesides(s.HeldExpired))
 		add("", "in the last day ", s.LastDay, " expired, ", s.MeantInADay, " of them meant")
 		if s.Lost != nil {
 			add("", "in the last hour ", *s.Lost, " lost, ", *s.Rescued, " dead-lettered, ", s.Meant, " as meant")

@@ -62,7 +62,7 @@ func (o *overview) verdicts() g.Node {
 // verdict says how bad it is and, where something is wrong, that all deadlines are watched nevertheless.
 func (o *overview) verdict() g.Node {
 	if o.Verdict == incident.OK {
-		late := ui.Either(incident.MayBeLate(o.Incidents), g.Text("but some may have fired late"), g.Text("and none is late"+monitor.LateBesides(o.Health.Held)))
+		late := ui.Either(incident.MayBeLate(o.Incidents), g.Text("but some may have fired late"), g.Text("and none is late"+deadline.LateBesides(o.Health.Held)))
 		return h.Div(h.Class("verdict good"), h.H1(g.Text("All is well"), g.If(o.Watched, g.Group{g.Text(": all deadlines are watched, "), late})))
 	}
 	n := map[incident.Level]int{}
