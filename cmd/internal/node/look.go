@@ -100,7 +100,7 @@ func (o *ownBroker) slow(name incident.QueueName) (s incident.Slow) {
 		return s
 	}
 	if q, err := vh.Queues.Get(name.Name); err == nil {
-		s.Who, _ = broker.ClientsOf(q.Messages)
+		s.Who, _ = broker.ClientsOf(&q.Messages)
 		_, s.Held, s.Others = q.Messages.Counts()
 		s.Others--
 		s.In, s.Out = o.n.history.Rates(name.VHost, name.Name)

@@ -248,7 +248,7 @@ func TestConsumersComeAndGo(t *testing.T) {
 		return s.Consumers[work]
 	}
 	require.Zero(t, look())
-	broker.Depart(q.Messages, broker.Departure{Client: "earlier", At: b.Now().Add(-time.Hour)}) // in an earlier run
+	broker.Depart(&q.Messages, broker.Departure{Client: "earlier", At: b.Now().Add(-time.Hour)}) // in an earlier run
 	require.Equal(t, "earlier", look().Last)
 	require.WithinDuration(t, time.Now().Add(-time.Hour), look().Left, time.Minute)
 	c := &broker.Consumer{Tag: "c", Client: "app", Sink: slowSink(func() {})}
@@ -258,7 +258,7 @@ func TestConsumersComeAndGo(t *testing.T) {
 	require.Empty(t, came.Last)
 	o := &ownBroker{n: &Node{history: history.New(history.Options{})}, broker: b}
 	require.Equal(t, incident.Slow{Who: "app"}, o.slow(work))
-	broker.Depart(q.Messages, broker.Departure{Client: "earlier"})
+	broker.Depart(&q.Messages, broker.Departure{Client: "earlier"})
 	require.Empty(t, look().Last, "there is one now")
 	require.WithinDuration(t, time.Now(), came.Came, time.Minute)
 	require.Equal(t, came, look(), "since then")

@@ -78,7 +78,7 @@ func (o *ownBroker) openBroker() error {
 	o.n.history.Departed(func(vhost, queue, client string, at time.Time) {
 		if vh, ok := o.broker.VHost(vhost); ok {
 			if q, err := vh.Queues.Get(queue); err == nil {
-				broker.Depart(q.Messages, broker.Departure{Client: client, At: o.broker.Now().Add(-time.Since(at))})
+				broker.Depart(&q.Messages, broker.Departure{Client: client, At: o.broker.Now().Add(-time.Since(at))})
 			}
 		}
 	})
@@ -245,7 +245,7 @@ func (o *ownBroker) queues(forecasts []deadline.Forecast, fn func(*history.Queue
 			one.AtRisk = f.AtRisk
 		}
 		if consumers > 0 {
-			one.First, one.Last = broker.ClientsOf(q.Messages)
+			one.First, one.Last = broker.ClientsOf(&q.Messages)
 		} else if d := q.Messages.Departed(); d.Client != "" {
 			one.Left, one.LeftAt = d.Client, time.UnixMilli(o.broker.UnixMillis(d.At))
 		}
