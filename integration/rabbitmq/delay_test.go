@@ -32,6 +32,7 @@ type delays struct {
 	vhost   string // escaped, for the API
 	publish *amqp091.Channel
 	conn    *amqp091.Connection
+	body    []byte
 
 	mu      sync.Mutex
 	due     map[string]time.Time
@@ -47,7 +48,7 @@ const ofThePlugin = `{"exchanges": [{"name": "foo", "type": "x-delayed-message",
 func declareDelays(t testing.TB, n *node) *delays {
 	t.Helper()
 	vhost, at := n.vhost(t)
-	d := &delays{t: t, n: n, url: at, vhost: url.PathEscape(vhost), due: map[string]time.Time{}, arrived: map[string][]time.Time{}}
+	d := &delays{t: t, n: n, url: at, vhost: url.PathEscape(vhost), body: []byte("body"), due: map[string]time.Time{}, arrived: map[string][]time.Time{}}
 	d.conn = dial(t, at)
 	d.publish = openChannel(t, d.conn)
 	var rewritten bytes.Buffer
@@ -99,7 +100,7 @@ func (d *delays) send(id string, delay time.Duration, headers amqp091.Table, rep
 	}
 	d.mu.Unlock()
 	c, err := d.publish.PublishWithDeferredConfirm("foo", "a.b", false, false, amqp091.Publishing{DeliveryMode: amqp091.Persistent, MessageId: id, Headers: all,
-		ReplyTo: replyTo, CorrelationId: id, Body: []byte("body")})
+		ReplyTo: replyTo, CorrelationId: id, Body: d.body})
 	check(d.t, err)
 	return c
 }

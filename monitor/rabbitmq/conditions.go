@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"curfew/monitor/printable"
+	"curfew/monitor/rabbitmq/cluster"
 )
 
 // Condition is something that is wrong at the moment. Its zero value is none.
@@ -38,6 +39,16 @@ type deletion struct {
 // Conditions returns what is wrong: first what concerns all queues, then by queue. It is safe for concurrent use.
 func (p *Primary) Conditions() []Condition { return p.conditions(p.state().Queues) }
 
+// Unreached is why nothing is known of RabbitMQ since the start, such as a wrong password; "": something is, or it is still being asked for the first time.
+func (p *Primary) Unreached() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.lookedAt.IsZero() || p.failing.err == nil {
+		return ""
+	}
+	return "RabbitMQ cannot be looked at: " + cluster.Words(p.failing.err)
+}
+
 func (p *Primary) conditions(rows []Queue) (all []Condition) {
 	if p.redis != nil {
 		if f := p.group.trouble(); f.err != nil {
@@ -52,12 +63,12 @@ func (p *Primary) conditions(rows []Queue) (all []Condition) {
 	defer p.mu.Unlock()
 	if f := p.identity; f.err != nil {
 		all = append(all, Condition{Name: "identity",
-			Reason: fmt.Sprintf("nothing is kept or observed, since replicas could not tell that they are beside the same cluster: %s", f.err)})
+			Reason: fmt.Sprintf("nothing is kept or observed, since replicas could not tell that they are beside the same cluster: %s", cluster.Words(f.err))})
 	}
 	switch {
 	case p.failing.err != nil:
 		all = append(all, Condition{Name: "inventory",
-			Reason: fmt.Sprintf("the queues of RabbitMQ have not been looked at for %s: queues already kept stay kept (%s)", ago(p.failing.since), p.failing.err)})
+			Reason: fmt.Sprintf("the queues of RabbitMQ have not been looked at for %s: queues already kept stay kept (%s)", ago(p.failing.since), cluster.Words(p.failing.err))})
 	case p.lookedAt.IsZero():
 		all = append(all, Condition{Name: "inventory", Reason: "the queues of RabbitMQ have not been looked at yet"})
 	case time.Since(p.lookedAt) > inventoryOld:

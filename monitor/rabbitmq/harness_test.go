@@ -85,7 +85,9 @@ func (r *fakeRabbitMQ) Topology(context.Context) (map[string]cluster.Exchange, [
 	return map[string]cluster.Exchange{"shop": {Name: "shop", Type: "topic"}}, r.bindings, nil
 }
 
-func (r *fakeRabbitMQ) Bound(context.Context, string) ([]cluster.Bound, error) { return nil, nil }
+func (r *fakeRabbitMQ) Bound(context.Context, string) (string, []cluster.Bound, error) {
+	return "headers", nil, nil
+}
 
 func (r *fakeRabbitMQ) Events(ctx context.Context, fn func(cluster.Event)) error {
 	r.mu.Lock()

@@ -91,7 +91,7 @@ type source interface {
 	Identity(ctx context.Context) (string, error)
 	Events(ctx context.Context, fn func(cluster.Event)) error
 	Topology(ctx context.Context) (exchanges map[string]cluster.Exchange, bindings []cluster.Binding, err error)
-	Bound(ctx context.Context, exchange string) ([]cluster.Bound, error)
+	Bound(ctx context.Context, exchange string) (kind string, all []cluster.Bound, err error)
 	Connect(ctx context.Context, purpose string, holds bool) (*amqp091.Connection, error)
 	ConnectAMQP10(ctx context.Context, purpose string) (*amqp.Conn, error)
 }

@@ -155,12 +155,13 @@ func (q *queue) newKeeper() (queueKeeper, error) {
 			return q.p.rabbitmq.Connect(ctx, "keep "+q.name, true)
 		},
 		ConnectAMQP10: func(ctx context.Context) (*amqp.Conn, error) { return q.p.rabbitmq.ConnectAMQP10(ctx, "keep "+q.name) }}
+	o.Inventory = func() *cluster.Inventory {
+		q.p.mu.Lock()
+		defer q.p.mu.Unlock()
+		return q.p.inventory
+	}
 	if q.rule.Mode == cluster.Retry {
-		o.Retry, o.Inventory = &q.rule.Backoff, func() *cluster.Inventory {
-			q.p.mu.Lock()
-			defer q.p.mu.Unlock()
-			return q.p.inventory
-		}
+		o.Retry = &q.rule.Backoff
 		return q.p.newDelay(o)
 	}
 	o.Exchange, o.Bound, o.Cancel, o.User, o.Aside = q.rule.ExchangeOf(q.name), q.p.rabbitmq.Bound, q.rule.Cancel, q.p.address.User(), q.asideSince

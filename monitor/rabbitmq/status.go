@@ -239,7 +239,7 @@ func (q *queue) troublesOf(k *delay.Keeper) []delay.Trouble {
 		all = append(all, delay.Trouble{Name: "undelivered", Since: q.p.lookedAt.UnixMilli(), Reason: fmt.Sprintf("%d messages that were to come back have no work queue any more "+
 			"and are in %s. Declare the queue again, and they come back within four minutes; or purge them there.", lost.Ready+lost.Discarded, lost.Name)})
 	}
-	if n := q.stuck.messages(); n > 0 {
+	if n := q.stuck.messages(); n > 0 && !slices.ContainsFunc(all, delay.Trouble.HasNowhere) {
 		all = append(all, delay.Trouble{Name: "undelivered", Since: q.stuck.since.UnixMilli(), Reason: fmt.Sprintf("%d messages that were due are not delivered, "+
 			"since no queue takes them: RabbitMQ tries 32 of a queue at a time, and these hold up others. Bind a queue to the dead-letter exchange for every message, or give that an alternate-exchange.", n)})
 	}

@@ -48,6 +48,11 @@ func (n *Node) judge() (h health) {
 	if more := counts.Critical + counts.Warning - maxReasons; more > 0 {
 		h.Reasons = append(h.Reasons, fmt.Sprintf("%d more incidents: see curfew incident ls", more))
 	}
+	if n.unreached != nil && h.Status == string(incident.OK) {
+		if why := n.unreached(); why != "" {
+			h.Status, h.Reasons = string(incident.Degraded), append(h.Reasons, why)
+		}
+	}
 	if n.monitor != nil {
 		of := n.monitor.Health()
 		h.Parts.Monitor = &of

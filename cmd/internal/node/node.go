@@ -58,6 +58,8 @@ type Node struct {
 	parts   []func(context.Context) error // of it that Run runs, besides serve, until their context ends
 	clients func() []history.Client       // the applications that are connected, with their versions; nil: not known. One goroutine calls it.
 	allow   changes.RabbitMQ              // whose queues may be allowed again; nil: none
+	// unreached is why nothing is known of it since the start, "": that is not so; nil: there is no such time. Incidents wait a while, so as not to come and go.
+	unreached func() string
 
 	looker   looker
 	opened   atomic.Bool // all parts are there, and may be looked at

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -54,7 +55,7 @@ func (b *rabbitmqPrimary) open() (err error) {
 	}
 	b.vhost = o.Cluster.Address.VHost
 	b.rabbitmq, err = rabbitmq.New(o)
-	n.allow = b.rabbitmq
+	n.allow, n.unreached = b.rabbitmq, b.rabbitmq.Unreached
 	return err
 }
 
@@ -169,23 +170,26 @@ func (d delays) ListDelays(queue, id string, before time.Time, limit int) (rows 
 		}
 		rows = append(rows, operate.DelayRow{Known: text + " more are put aside, by RabbitMQ's statistics"})
 	}
-	return rows, notFound(err)
+	return rows, refused(err)
 }
 
 // CancelDelay implements operate.Delays.
 func (d delays) CancelDelay(queue, id string) error {
-	return notFound(d.rabbitmq.ChangeDelay(queue, id, true, 0))
+	return refused(d.rabbitmq.ChangeDelay(queue, id, true, 0))
 }
 
 // Reschedule implements operate.Delays.
 func (d delays) Reschedule(queue, id string, in time.Duration) error {
-	return notFound(d.rabbitmq.ChangeDelay(queue, id, false, in))
+	return refused(d.rabbitmq.ChangeDelay(queue, id, false, in))
 }
 
-// notFound is the error of an operation for one of the RabbitMQ.
-func notFound(err error) error {
+// refused is the error of an operation for one of the RabbitMQ.
+func refused(err error) error {
 	if err == nil {
 		return nil
+	}
+	if _, later := errors.AsType[*rabbitmq.Conflict](err); later {
+		return &rest.Problem{Status: http.StatusConflict, Kind: "conflict", Reason: err.Error()}
 	}
 	return &rest.Problem{Status: http.StatusNotFound, Kind: "not_found", Reason: err.Error()}
 }

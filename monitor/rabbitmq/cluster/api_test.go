@@ -39,8 +39,8 @@ func TestAPIFailsOver(t *testing.T) {
 	c, err := Open(Options{URL: "amqp://ann:s3cret@h", APIURL: "http://127.0.0.1:1," + a + "," + b})
 	require.NoError(t, err)
 	ask := func() error {
-		_, err := c.Bound(t.Context(), "x")
-		return err
+		var all []any
+		return c.api.get(t.Context(), "x", &all)
 	}
 	require.NoError(t, ask())
 	require.NoError(t, ask())

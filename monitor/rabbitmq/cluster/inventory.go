@@ -360,21 +360,26 @@ type Bound struct {
 	Key         string // RabbitMQ's own name for the routing key and the arguments together
 }
 
-// Bound lists what is bound to an exchange. It needs the management API.
-func (c *Cluster) Bound(ctx context.Context, exchange string) (all []Bound, err error) {
+// Bound returns the type of an exchange, and lists what is bound to it. It needs the management API.
+func (c *Cluster) Bound(ctx context.Context, exchange string) (kind string, all []Bound, err error) {
 	if c.api == nil {
-		return nil, errors.New("the address of the management API is not set")
+		return "", nil, errors.New("the address of the management API is not set")
+	}
+	path := "exchanges/" + url.PathEscape(c.Address.VHost) + "/" + url.PathEscape(exchange)
+	var found Exchange
+	if err := c.api.get(ctx, path+"?disable_stats=true", &found); err != nil {
+		return "", nil, err
 	}
 	var bound []struct {
 		Destination string
 		Kind        string `json:"destination_type"`
 		Key         string `json:"properties_key"`
 	}
-	if err := c.api.get(ctx, "exchanges/"+url.PathEscape(c.Address.VHost)+"/"+url.PathEscape(exchange)+"/bindings/source", &bound); err != nil {
-		return nil, err
+	if err := c.api.get(ctx, path+"/bindings/source", &bound); err != nil {
+		return found.Type, nil, err
 	}
 	for _, b := range bound {
 		all = append(all, Bound{b.Destination, b.Kind == "queue", b.Key})
 	}
-	return all, nil
+	return found.Type, all, nil
 }

@@ -52,20 +52,20 @@ func (c *core) putAside(now deadline.Instant, e *held) {
 	c.asideAt = time.Now()
 	e.stamped = cmp.Or(e.stamped, now)
 	out := effect{channel: e.channel, tag: e.tag, aside: e.aside, stamp: stampOf(e.aside, e.deaths, e.stamped)}
-	if until := e.due.Add(-heldFor); until > now {
+	if until := e.due.Add(-HeldFor); until > now {
 		out.until = until.Add(-c.ahead)
 	}
 	e.channel.held--
 	c.out = append(c.out, out)
 	c.recent = append(c.recent, recentDue{e.fingerprint, e.due, now}) // RabbitMQ may not hear that
 	e.id, e.key = strings.Clone(e.id), strings.Clone(e.key)
-	e.channel, e.known, c.aside[e.aside] = nil, ByStamp, e
+	e.channel, e.known, e.guessed, c.aside[e.aside] = nil, ByStamp, e.guessed || e.known == Unknown, e
 }
 
 // isBack takes a message that has come again out of those that are aside, and its due time out of those remembered.
 func (c *core) isBack(e *held, m *message) {
 	if was := c.aside[cmp.Or(m.stamp, e.due.Add(-c.ahead))]; was != nil && was.fingerprint == e.fingerprint {
-		e.stamped = was.stamped
+		e.stamped, e.guessed = was.stamped, was.guessed
 		c.forget(was)
 	}
 	if e.known == ByStamp {

@@ -20,8 +20,15 @@ const missingFor = time.Hour
 // arguments are those of the binding between the exchange and the queue: a message with any of these headers, whatever their value, waits.
 var arguments = amqp091.Table{"x-match": "any-with-x", "x-delay": nil, "x-delay-until": nil, "x-cancel": nil}
 
-// ownType begins what the exchange type of deploy/rabbitmq/delayed answers: it leads to the queue without a binding.
-const ownType = "curfew_delayed"
+// ownType is the exchange type of deploy/rabbitmq/delayed: it leads to the queue without a binding. Where the management API does not say so, what it answers
+// begins with ownAnswer.
+const (
+	ownType   = "x-delayed-message"
+	ownAnswer = "curfew_delayed"
+)
+
+// behindTrouble is the name of the Trouble that the exchange is missing which the queue's dead letters go to.
+const behindTrouble = "exchange"
 
 // binder makes the binding and looks what else is bound.
 type binder struct {
@@ -37,10 +44,15 @@ func (b *binder) bind(s *session) {
 	}
 	limited, cancel := context.WithTimeout(s.ctx, callTimeout)
 	defer cancel()
-	before, unknown := o.Bound(limited, o.Exchange)
+	kind, before, unknown := o.Bound(limited, o.Exchange)
+	if kind == ownType && s.facts.Family == cluster.Family43 { // RabbitMQ would log that it refuses
+		b.needless = true
+		s.k.trouble("unbound", "", 0)
+		return
+	}
 	err := s.control.QueueBind(o.Queue, "", o.Exchange, false, arguments)
 	refused, _ := errors.AsType[*amqp091.Error](err)
-	if refused != nil && refused.Code == amqp091.PreconditionFailed && strings.Contains(refused.Reason, ownType) {
+	if refused != nil && refused.Code == amqp091.PreconditionFailed && strings.Contains(refused.Reason, ownAnswer) {
 		b.needless = true
 		s.k.trouble("unbound", "", 0)
 		return
@@ -50,11 +62,11 @@ func (b *binder) bind(s *session) {
 		return
 	}
 	if err != nil {
-		s.k.trouble("unbound", fmt.Sprintf("the queue cannot be bound to %s, so messages may go out at once. Give Curfew's user the permission to read the exchange and to write the queue (%v)", o.Exchange, err), 0)
+		s.k.trouble("unbound", fmt.Sprintf("the queue cannot be bound to %s, so messages may go out at once: Curfew's user has to read the exchange and to write the queue. %s", o.Exchange, cluster.Words(err)), 0)
 		return
 	}
 	s.k.trouble("unbound", "", 0)
-	after, err := o.Bound(limited, o.Exchange)
+	_, after, err := o.Bound(limited, o.Exchange)
 	if unknown != nil || err != nil {
 		s.k.log.Debug("what is bound cannot be listed", zap.Errors("why", []error{unknown, err}))
 		b.made = true
@@ -85,3 +97,26 @@ func (b *binder) bind(s *session) {
 	}
 	s.k.trouble("bound", reason, 0)
 }
+
+// lookBehind notes whether the exchange is missing that messages which are due go to: RabbitMQ keeps them in the queue until it is there.
+func (s *session) lookBehind() {
+	o, reason := &s.k.o, ""
+	own := o.Inventory().Queue(o.Queue)
+	if own == nil {
+		return
+	}
+	exchange, _ := own.DeadLetterExchange()
+	ch, err := s.conn.Channel() // which RabbitMQ closes if there is none
+	if exchange == "" || err != nil {
+		return
+	}
+	defer ch.Close()
+	err = ch.ExchangeDeclarePassive(exchange, "direct", true, false, false, false, nil) // of whatever type
+	if missing, _ := errors.AsType[*amqp091.Error](err); missing != nil && missing.Code == amqp091.NotFound {
+		reason = fmt.Sprintf("there is no exchange %s, where messages that are due go: they stay in the queue until it is there. Declare it, and bind the queues of the consumers to it (curfew rabbitmq plan --delay prints it).", exchange)
+	}
+	s.k.trouble(behindTrouble, reason, 0)
+}
+
+// HasNowhere reports whether it is that the exchange for what is due is missing: then it is why messages stay.
+func (t Trouble) HasNowhere() bool { return t.Name == behindTrouble }

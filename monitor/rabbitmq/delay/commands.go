@@ -40,7 +40,11 @@ func (k *Keeper) List(before deadline.Instant, id string, limit int) (all []Wait
 	}
 	first()
 	for _, e := range found {
-		all = append(all, Waiting{e.id, e.key, e.to, e.due, e.known})
+		known := e.known
+		if e.guessed && known == ByStamp {
+			known = Unknown
+		}
+		all = append(all, Waiting{e.id, e.key, e.to, e.due, known})
 	}
 	return all
 }
@@ -88,7 +92,7 @@ const (
 	Rescheduled Outcome = "rescheduled"
 	TooLate     Outcome = "too late"    // the message has been delivered
 	NotFound    Outcome = "not found"   // no such message waits, nor was one settled in the last minutes
-	Refused     Outcome = "refused"     // Options.Cancel does not let the sender
+	Refused     Outcome = "refused"     // Options.Cancel does not let the sender, or the command is no text
 	PutAside    Outcome = "put aside"   // RabbitMQ has it until a minute before it is due, and it cannot be changed until then
 	Unclear     Outcome = "unknown"     // not known here, but RabbitMQ has messages aside since before this Curfew: it is cancelled if it comes back
 	Unconfirmed Outcome = "unconfirmed" // it is cancelled or replaced unless this Curfew ends before RabbitMQ has taken that in, which it has refused or not answered
@@ -132,6 +136,8 @@ func (c *core) answer(replyTo, correlation string, o Outcome) {
 func (c *core) command(now deadline.Instant, m *message) Outcome {
 	target := c.byID[m.target]
 	switch {
+	case m.invalid:
+		return Refused
 	case m.user != "" && m.user == c.self && m.command == cancelling:
 		return c.end(tombstoneKey{m.target, m.user}, Cancelled)
 	case c.cancel == cluster.CancelOff:
@@ -199,7 +205,7 @@ func (c *core) reschedule(now deadline.Instant, id string, due deadline.Instant)
 	}
 	for e := first; e != nil; e = e.next {
 		was := *e
-		if e.due, e.known = due, ByCommand; c.putsAside && !e.expires && due > min(was.due, now.Add(stampFrom)) {
+		if e.due, e.known, e.guessed = due, ByCommand, false; c.putsAside && !e.expires && due > min(was.due, now.Add(stampFrom)) {
 			c.putAside(now, e)
 			if was.known == ByStamp {
 				c.restamped[was.due.Add(-c.ahead)] = e.aside

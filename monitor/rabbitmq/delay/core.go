@@ -22,8 +22,8 @@ const (
 	recentFor = time.Minute
 	// forgetAfter is how long after it was due a due time is remembered of a message that does not come again.
 	forgetAfter = 7 * 24 * time.Hour
-	// heldFor is how long before it is due a message that was put aside comes back. What is due sooner than stampFrom is not put aside at all.
-	heldFor   = time.Minute
+	// HeldFor is how long before it is due a message that was put aside comes back. What is due sooner than stampFrom is not put aside at all.
+	HeldFor   = time.Minute
 	stampFrom = 5 * time.Second
 )
 
@@ -54,6 +54,7 @@ type held struct {
 	channel     *channel
 	tag         uint64
 	known       Known
+	guessed     bool             // it was Unknown when it got its stamp
 	stays       bool             // it is not put aside
 	expires     bool             // RabbitMQ may expire it while nobody holds it
 	at          int              // in the heap; -1: it is settled
@@ -204,7 +205,7 @@ func (c *core) deliver(now deadline.Instant, ch *channel, tag uint64, m *message
 	if m.returned {
 		c.isBack(e, m)
 	}
-	if e.known == ByStamp && e.due > now.Add(heldFor+stampFrom) {
+	if e.known == ByStamp && e.due > now.Add(HeldFor+stampFrom) {
 		c.troubles["clock"] = "RabbitMQ's clock is ahead of Curfew's: what it has put aside comes back early, and is held until it is due. Have both clocks set by NTP."
 	}
 	if tombstones := c.tombstonesFor(e, m); len(tombstones) > 0 {

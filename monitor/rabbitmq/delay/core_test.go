@@ -193,6 +193,17 @@ func TestCommands(t *testing.T) {
 		s.deliver(lost)
 		require.Equal(t, []string{"-a"}, s.after(0))
 	})
+	t.Run("no text", func(t *testing.T) {
+		s := newStory(t, cluster.CancelAny)
+		s.deliver(published("17", hour()))
+		s.deliver(published("1", amqp091.Table{"x-cancel": int32(17)}))
+		s.deliver(published("2", amqp091.Table{"x-reschedule": int64(17), "x-delay": int64(1)}))
+		require.Equal(t, []string{"1=refused", "-1", "2=refused", "-2"}, s.after(0), "they are no jobs")
+		s.deliver(published("3", amqp091.Table{"x-cancel": nil, "x-delay": int64(1)}))
+		s.deliver(published("4", amqp091.Table{"x-replace": 17, "x-delay": int64(1)}))
+		require.Equal(t, []string{"4=refused", "+3", "+4"}, s.after(time.Second))
+		require.Equal(t, []string{"+17"}, s.after(time.Hour))
+	})
 	t.Run("cancel comes first", func(t *testing.T) {
 		s := newStory(t, cluster.CancelAny)
 		s.deliver(published("1", cancel("a")))
@@ -503,6 +514,24 @@ func TestPutAside(t *testing.T) {
 	require.Equal(t, []string{"aside again"}, after(0), "its stamp is of an earlier wait")
 }
 
+// TestListsWhatIsNotKnown: a message of unknown age is not known any better once it is put aside, until somebody says when it is due.
+func TestListsWhatIsNotKnown(t *testing.T) {
+	s := newStory(t, cluster.CancelOff)
+	s.c.putsAside = true
+	again := published("a", amqp091.Table{"x-delay": int64(90_000)})
+	again.Redelivered = true
+	s.deliver(again)
+	k := &Keeper{core: s.c}
+	known := func() Known { return k.List(0, "a", 1)[0].Known }
+	require.Equal(t, Unknown, known())
+	again.Headers[stampHeader] = s.c.out[0].stamp
+	s.after(30 * time.Second)
+	s.deliver(again)
+	require.Equal(t, Unknown, known())
+	s.c.reschedule(s.now, "a", s.now.Add(time.Hour))
+	require.Equal(t, ByStamp, known())
+}
+
 // TestAnotherCurfewHadTheQueue: it may have put more aside, so what is not known here may be.
 func TestAnotherCurfewHadTheQueue(t *testing.T) {
 	s := newStory(t, cluster.CancelOff)
@@ -526,11 +555,11 @@ func TestClocksDiffer(t *testing.T) {
 		require.Len(t, s.c.out, 1)
 		stamp := s.c.out[0].stamp
 		s.c.out = nil
-		s.now = s.now.Add(2*time.Hour - heldFor - ahead)
+		s.now = s.now.Add(2*time.Hour - HeldFor - ahead)
 		back := published("a", amqp091.Table{"x-delay": int64(7_200_000), stampHeader: stamp})
 		back.Redelivered = true
 		s.deliver(back)
-		require.Empty(t, s.after(heldFor+ahead-time.Millisecond))
+		require.Empty(t, s.after(HeldFor+ahead-time.Millisecond))
 		require.Equal(t, ahead == time.Hour, s.c.troubles["clock"] != "")
 		require.Equal(t, []string{"+a"}, s.after(time.Millisecond+time.Microsecond))
 	}
@@ -563,7 +592,7 @@ func TestClockIsSet(t *testing.T) {
 	stamp := s.c.out[0].stamp
 	wall := s.now.Add(-late).Add(2 * time.Hour)
 	require.InDelta(t, int64(wall), int64(s.c.out[0].aside), 1000)
-	require.InDelta(t, int64(wall.Add(-heldFor)), int64(s.c.out[0].until), 1000)
+	require.InDelta(t, int64(wall.Add(-HeldFor)), int64(s.c.out[0].until), 1000)
 	s.c.out = nil
 	s.c.clockIs(0)
 	back := published("a", amqp091.Table{"x-delay": int64(7_200_000), stampHeader: stamp})

@@ -16,13 +16,13 @@
 // # Put aside
 //
 // A quorum queue of RabbitMQ 4.3 can do the waiting: with AMQP 1.0, a message settled as modified with x-opt-delivery-time is delivered
-// again then. So what is due later than heldFor from now is put aside until that long before it is due, and held only for the rest. A stamp,
+// again then. So what is due later than HeldFor from now is put aside until that long before it is due, and held only for the rest. A stamp,
 // an annotation, says when it is due, so RabbitMQ's log remembers that and nothing else has to. What is due later than stampFrom and sooner
-// than heldFor is stamped too, and comes back at once. What has come back is held, however early RabbitMQ's clock has it come. So is what RabbitMQ would
+// than HeldFor is stamped too, and comes back at once. What has come back is held, however early RabbitMQ's clock has it come. So is what RabbitMQ would
 // expire before it is due: that would deliver it as soon as it is back.
 //
 //	published ──► due soon ────────────────────────────► held ──► discarded
-//	         └──► stamped, aside until due - heldFor ──┘
+//	         └──► stamped, aside until due - HeldFor ──┘
 //
 // Nobody can touch what is aside. The core knows what it has put there since it was made; while it has not seen RabbitMQ have nothing aside,
 // there may be more. A command to cancel such a message stays unacknowledged, as a tombstone, until it is back. A tombstone that Curfew

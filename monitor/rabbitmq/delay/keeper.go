@@ -27,17 +27,18 @@ type Options struct {
 	User string
 	// Aside is how many messages RabbitMQ has aside, by what it has said since then; negative: it has not said. nil: none is put aside.
 	Aside func(since time.Time) int64
-	// Bound lists what is bound to an exchange; with Exchange it is required.
-	Bound func(ctx context.Context, exchange string) ([]cluster.Bound, error)
+	// Bound returns the type of an exchange, and what is bound to it; with Exchange it is required.
+	Bound func(ctx context.Context, exchange string) (kind string, all []cluster.Bound, err error)
 	// Cancel says who may cancel, replace and reschedule by a message.
 	Cancel cluster.Cancel
 	// IsDelay reports whether messages wait in a queue, too; nil: in no other one.
 	IsDelay func(queue string) bool
+	// Inventory returns the last one.
+	Inventory func() *cluster.Inventory
 	// Retry is for mode retry; nil: mode delay. Cancel and Exchange have no effect then, and what follows is required.
 	Retry *cluster.Backoff
-	// Inventory returns the last one, and Topology the exchanges and bindings of then; the error is why they are not known.
-	Inventory func() *cluster.Inventory
-	Topology  func() (map[string]cluster.Exchange, []cluster.Binding, error)
+	// Topology returns the exchanges and bindings of the last inventory; the error is why they are not known.
+	Topology func() (map[string]cluster.Exchange, []cluster.Binding, error)
 	// ConnectToPublish opens a connection for what is published.
 	ConnectToPublish func(ctx context.Context) (*amqp091.Connection, error)
 	// ConnectAMQP10 opens an AMQP 1.0 connection; with Aside or Retry it is required.
@@ -78,7 +79,7 @@ type Keeper struct {
 
 // Trouble is something that is wrong with a queue although its messages are held.
 type Trouble struct {
-	Name   string `json:"name"` // a fixed word: binding, bound, consumers, budget, unbound, undelivered, engine, park, policy, stray, tombstone, clock, ttl
+	Name   string `json:"name"` // a fixed word: binding, bound, consumers, budget, unbound, undelivered, engine, exchange, park, policy, stray, tombstone, clock, ttl
 	Reason string `json:"reason"`
 	Since  int64  `json:"since"` // Unix ms
 	until  deadline.Instant
@@ -218,7 +219,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 			k.core.inherit(shadows)
 		},
 		Session: k.runSession,
-		Lost:    func(err error) { k.enter(keeper.Observing, keeper.Connection, err.Error()) },
+		Lost:    func(err error) { k.enter(keeper.Observing, keeper.Connection, cluster.Words(err)) },
 	})
 	k.enter(keeper.Stopped, keeper.Stop, "stopped")
 	k.lease.Release(ctx)

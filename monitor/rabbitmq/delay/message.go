@@ -39,6 +39,7 @@ type message struct {
 
 	command commandKind
 	target  string           // the message that a command is about
+	invalid bool             // it names none, by a header that is no text
 	before  deadline.Instant // of a tombstone that a Curfew has published; 0: it is none
 	only    bool             // x-replace-only
 	of      string           // the user whose messages that tombstone ends; "": anybody's
@@ -90,8 +91,9 @@ func read(fingerprints *keeper.Fingerprints, queue string, d *amqp091.Delivery) 
 	}
 	m.stamp, m.stamped = readStamp(stamp, m.deaths)
 	for kind, header := range map[commandKind]string{cancelling: "x-cancel", replacing: "x-replace", rescheduling: "x-reschedule"} {
-		if id, ok := plain(d.Headers[header]).(string); ok && kind > m.command {
-			m.command, m.target = kind, id
+		if v := d.Headers[header]; v != nil && kind > m.command {
+			id, ok := plain(v).(string)
+			m.command, m.target, m.invalid = kind, id, !ok
 		}
 	}
 	m.only, _ = d.Headers["x-replace-only"].(bool)

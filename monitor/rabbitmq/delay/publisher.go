@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/cluster"
 )
 
 const (
@@ -141,7 +142,7 @@ func (s *session) publishTombstone(tombstone *held) {
 		err := s.publisher.publish("", k.o.Queue, amqp091.Publishing{DeliveryMode: amqp091.Persistent, UserId: k.o.User, Headers: headers})
 		reason := ""
 		if err != nil {
-			reason = fmt.Sprintf("that %s was cancelled is known only to this Curfew, which cannot publish that to the queue: let its user write to amq.default (%v)", tombstone.id, err)
+			reason = fmt.Sprintf("that %s was cancelled is known only to this Curfew, which cannot publish that to the queue: let its user write to amq.default (%s)", tombstone.id, cluster.Words(err))
 		}
 		if errors.Is(err, errUnanswered) {
 			k.log.Info("a tombstone is published again on the next connection", zap.Error(err))

@@ -65,7 +65,7 @@ func (k *Keeper) runSession(ctx context.Context) (err error) {
 		s.wg.Wait()
 		if k.without = unreadable(err); k.without != nil {
 			err = k.without
-			k.trouble("engine", err.Error(), time.Minute)
+			k.trouble("engine", cluster.Words(err), time.Minute)
 		}
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -142,7 +142,7 @@ func (s *session) connectAMQP10() {
 		case s.latest:
 			without = "messages cannot be put aside in RabbitMQ, and all of them are held"
 		}
-		s.k.trouble("engine", fmt.Sprintf("%s: Curfew cannot use AMQP 1.0 (%v)", without, err), 0)
+		s.k.trouble("engine", fmt.Sprintf("%s: Curfew cannot use AMQP 1.0 (%s)", without, cluster.Words(err)), 0)
 		return
 	}
 	s.amqp10, s.aside = true, s.retries == nil && s.latest && s.k.o.User != "" // an operator cancels what is aside by a message, with the user's name
@@ -269,6 +269,7 @@ func (s *session) look() {
 			boundAt = time.Now()
 			if s.retries == nil {
 				b.bind(s)
+				s.lookBehind()
 			} else if err := s.retries.look(); err != nil {
 				s.fail(err)
 				return

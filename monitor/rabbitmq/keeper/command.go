@@ -10,6 +10,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/cluster"
 )
 
 // action is what the core asks its driver to do. The input that is named after the colon answers it.
@@ -128,15 +129,12 @@ func (s *session) look(epoch uint32) {
 	if err == nil {
 		q, err = s.looker.QueueDeclarePassive(s.k.o.Queue, true, false, false, false, nil)
 	}
-	why, text := other, ""
+	why := other
 	if closed, ok := errors.AsType[*amqp091.Error](err); ok {
 		why = failureOf(closed)
 	}
-	if err != nil {
-		text = err.Error()
-	}
 	s.post(func(c *core, now deadline.Instant) {
-		c.looked(now, epoch, q.Messages, q.Consumers, why, text, err == nil)
+		c.looked(now, epoch, q.Messages, q.Consumers, why, cluster.Words(err), err == nil)
 	})
 }
 

@@ -170,7 +170,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 		},
 		Taken:   func(waited bool) { k.taken(ctx, waited) },
 		Session: k.runSession,
-		Lost:    func(err error) { k.input(func(c *core, now deadline.Instant) { c.disconnect(now, err.Error()) }) },
+		Lost: func(err error) {
+			k.input(func(c *core, now deadline.Instant) { c.disconnect(now, cluster.Words(err)) })
+		},
 	})
 	k.input(func(c *core, now deadline.Instant) {
 		why := stopReason(ctx)

@@ -176,7 +176,7 @@ func (s *session) lost(ch *channel, why failure, err error) input {
 			s.k.log.Warn("messages were held longer than RabbitMQ allows", zap.Error(err))
 		}
 		if id != 0 {
-			c.lost(now, id, why, err.Error())
+			c.lost(now, id, why, cluster.Words(err))
 		}
 	}
 }

@@ -59,7 +59,9 @@ func Delayed(w io.Writer, in io.Reader, more []DelayedExchange, s cluster.Server
 	if found == 0 {
 		return nil, errors.New("the definitions have no exchange of type x-delayed-message")
 	}
-	d.note("The plugin's own messages are in no definitions: move publishers first, and stop the old node when its messages_delayed is 0.")
+	if in != nil {
+		d.note("The plugin's own messages are in no definitions: move publishers first, and stop the old node when its messages_delayed is 0.")
+	}
 	return d.Notes, d.write(w)
 }
 
@@ -156,6 +158,12 @@ func (d *definitions) split(x object) error {
 			b["source"] = now
 		}
 	}
+	for _, p := range d.list("topic_permissions") {
+		if p["exchange"] == name && p["vhost"] == x["vhost"] {
+			p["exchange"] = now
+			d.note("Topic permissions on %s are on %s now, where RabbitMQ asks for them when somebody binds a queue. It asks no publisher for them any more.", name, now)
+		}
+	}
 	alternate := setBy(d.governing(x, name, "exchanges"))["alternate-exchange"]
 	d.addFor(x, "queues", object{"name": queue, "durable": true, "auto_delete": false, "arguments": object{"x-queue-type": "quorum"}})
 	d.addFor(x, "policies", d.policyFor(x, name, "exchanges", object{"alternate-exchange": now}))
@@ -166,10 +174,10 @@ func (d *definitions) split(x object) error {
 		}
 		d.addFor(x, "policies", d.policyFor(x, now, "exchanges", object{"alternate-exchange": alternate}))
 	}
-	if x["auto_delete"] == true {
-		d.note("Exchange %s is auto-delete: it goes when Curfew unbinds it last. Declare it without.", name)
+	if x["auto_delete"] == true || x["durable"] == false {
+		d.note("Exchanges %s and %s are auto-delete or not durable, as %s was. When one of them is gone, messages are not delayed or are not delivered: make both durable and not auto-delete, here and in the applications.", name, now, name)
 	}
-	d.note("%s: publishers stay (if they declare it, then as headers); consumers bind to %s. A user that may read %s could bind a queue there, which gets every message at once: grant read on %s only.", name, now, name, now)
+	d.note("%s: publishers stay as they are, unless they declare it: it has the type headers now, and no arguments. Consumers bind to %s. A queue that is bound to %s itself gets every message at once, so grant consumers read on %s only.", name, now, name, now)
 	return nil
 }
 
@@ -214,17 +222,25 @@ func (d *definitions) governing(x object, name, applyTo string) (last object) {
 	return last
 }
 
-// policyFor is a policy for one name, above all others that match. Only one applies, so it repeats what that of an exchange says about federation.
+// policyFor is a policy for one name, above all others that match. Only one applies, so it repeats what that of an exchange says about federation. Its
+// alternate-exchange goes to the one behind; other keys are of queues, or of a plugin, whose loss is noted. No policy has applied yet to what is new.
 func (d *definitions) policyFor(x object, name, applyTo string, definition object) object {
 	highest, last := 0, d.governing(x, name, applyTo)
 	if last != nil {
 		highest = int(priority(last)) + 1
-		for key, value := range setBy(last) {
-			if _, set := definition[key]; !set && applyTo == "exchanges" && strings.HasPrefix(key, "federation") {
-				definition[key] = value
+	}
+	if last != nil && applyTo == "exchanges" {
+		var left []string
+		for _, key := range slices.Sorted(maps.Keys(setBy(last))) {
+			if strings.HasPrefix(key, "federation") {
+				definition[key] = setBy(last)[key]
+			} else if last["apply-to"] == applyTo && key != "alternate-exchange" {
+				left = append(left, key)
 			}
 		}
-		d.note("Policy %v no longer applies to %s, since curfew.%s does, which repeats only what it says about federation.", last["name"], name, name)
+		if len(left) > 0 {
+			d.note("Policy %v no longer applies to %s, since curfew.%s does, which does not repeat %s.", last["name"], name, name, strings.Join(left, ", "))
+		}
 	}
 	return object{"name": "curfew." + name, "pattern": "^" + regexp.QuoteMeta(name) + "$", "apply-to": applyTo, "priority": highest, "definition": definition}
 }

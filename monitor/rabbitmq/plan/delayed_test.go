@@ -46,7 +46,9 @@ func TestDelayed(t *testing.T) {
  {"name": "curfew.foo", "vhost": "/", "pattern": "^foo$", "apply-to": "exchanges", "priority": 6, "definition": {"alternate-exchange": "foo.now", "federation-upstream-set": "all"}},
  {"name": "curfew.foo.delay", "vhost": "/", "pattern": "^foo\\.delay$", "apply-to": "queues", "priority": 6, "definition": {"dead-letter-exchange": "foo.now",
   "dead-letter-strategy": "at-least-once", "overflow": "reject-publish", "delivery-limit": -1, "consumer-disconnected-timeout": 1000}}]}`, doc)
-	require.Contains(t, strings.Join(notes, "\n"), "Policy all no longer applies to foo")
+	require.Equal(t, []string{"foo: publishers stay as they are, unless they declare it: it has the type headers now, and no arguments. Consumers bind to foo.now. " +
+		"A queue that is bound to foo itself gets every message at once, so grant consumers read on foo.now only.",
+		"The plugin's own messages are in no definitions: move publishers first, and stop the old node when its messages_delayed is 0."}, notes, "no policy has lost anything")
 	require.Contains(t, doc, "9007199254740993", "numbers stay as they are")
 
 	lost, _ := run(`{"exchanges": [{"name": "foo", "vhost": "/", "type": "x-delayed-message", "arguments": {"x-delayed-type": "direct"}}],
@@ -64,6 +66,18 @@ func TestDelayed(t *testing.T) {
 	require.Contains(t, strings.Join(notes, "\n"), "Policy ha mirrored classic queues")
 	doc, _ = run(mirrored, "3.10.8")
 	require.Contains(t, doc, `"ha-sync-mode"`)
+	doc, notes = run(`{"exchanges": [{"name": "foo", "vhost": "/", "type": "x-delayed-message", "durable": true, "auto_delete": true, "arguments": {"x-delayed-type": "topic"}}],
+"topic_permissions": [{"user": "app", "vhost": "/", "exchange": "foo", "write": "a", "read": "b"}, {"user": "app", "vhost": "/", "exchange": "x", "write": "a", "read": "b"}],
+"policies": [{"name": "own", "vhost": "/", "pattern": "^foo", "apply-to": "exchanges", "definition": {"alternate-exchange": "lost", "of-a-plugin": 1}}]}`, "4.3.6")
+	require.Contains(t, doc, `"exchange": "foo.now"`)
+	require.Contains(t, doc, `"exchange": "x"`)
+	for _, want := range []string{"Topic permissions on foo are on foo.now now", "Exchanges foo and foo.now are auto-delete", "Policy own no longer applies to foo, since curfew.foo does, which does not repeat of-a-plugin."} {
+		require.Contains(t, strings.Join(notes, "\n"), want)
+	}
+	var only bytes.Buffer
+	alone, err := Delayed(&only, nil, []DelayedExchange{{"/", "bar", "direct"}}, cluster.Server{Product: "RabbitMQ", Version: "4.3.6"})
+	require.NoError(t, err)
+	require.Len(t, alone, 1, "no plugin has any messages: %q", alone)
 	fresh, _ := run(`{}`, "4.1.0", DelayedExchange{"/", "bar", "direct"})
 	var all map[string][]map[string]any
 	require.NoError(t, json.Unmarshal([]byte(fresh), &all))
