@@ -101,7 +101,7 @@ func TestInventory(t *testing.T) {
 	eventually(t, answerLimit, "statistics of every queue", func() bool {
 		_, _, err := ch.Get("polled", true)
 		check(t, err)
-		i, err = c.Inventory(t.Context(), nil)
+		i, err = c.Inventory(t.Context(), nil, "")
 		check(t, err)
 		for _, q := range i.Queues {
 			if q.Unknown != 0 {
@@ -114,6 +114,15 @@ func TestInventory(t *testing.T) {
 	})
 	require.Equal(t, serverVersion().Family(), i.Server.Family())
 	require.Len(t, i.Queues, len(want))
+	some, err := open(t, n, url).Inventory(t.Context(), nil, cluster.Watch{{Pattern: "b?sy", Mode: cluster.Keep}, {Pattern: "by-policy*", Mode: cluster.Keep}}.Measured("/"))
+	check(t, err)
+	require.Len(t, some.Queues, len(want), "others are listed without statistics")
+	for _, q := range []string{"busy", "by-policy"} {
+		require.Zero(t, some.Queue(q).Unknown, q)
+		require.Equal(t, i.Queue(q).Policy, some.Queue(q).Policy, q)
+	}
+	require.EqualValues(t, 5, some.Queue("busy").Published)
+	require.NotZero(t, some.Queue("classic").Unknown&cluster.UnknownGets)
 	for name, code := range want {
 		q := i.Queue(name)
 		require.NotNil(t, q, name)
@@ -148,7 +157,7 @@ func TestInventoryWithoutRights(t *testing.T) {
 	for _, c := range []*cluster.Cluster{open(t, n, plain), mustOpen(t, cluster.Options{URL: plain})} {
 		var i *cluster.Inventory
 		eventually(t, answerLimit, "the messages", func() bool {
-			i, err = c.Inventory(t.Context(), names)
+			i, err = c.Inventory(t.Context(), names, "")
 			check(t, err)
 			return i.Queue("orders") != nil && i.Queue("orders").Ready == 3
 		})
@@ -163,7 +172,7 @@ func TestInventoryWithoutRights(t *testing.T) {
 
 	watcher := n.user(t, url, "watcher", "monitoring", "^curfew\\.tap\\.", "^curfew\\.tap\\.", "^(orders|curfew\\.tap\\..*)$")
 	eventually(t, answerLimit, "everything to be known", func() bool {
-		i, err := open(t, n, watcher).Inventory(t.Context(), nil)
+		i, err := open(t, n, watcher).Inventory(t.Context(), nil, "")
 		check(t, err)
 		require.Empty(t, i.Notes)
 		return i.Queue("orders").Type == cluster.Quorum && i.Queue("orders").Unknown == 0

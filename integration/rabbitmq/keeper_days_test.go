@@ -545,7 +545,7 @@ func TestKeeperMakesRoomForPolling(t *testing.T) {
 			rule := cluster.DefaultWatch()[0]
 			rule.Mode = cluster.Keep
 			decide := func() cluster.Decision {
-				i, err := c.Inventory(t.Context(), nil)
+				i, err := c.Inventory(t.Context(), nil, "")
 				check(t, err)
 				found := i.Queue("polled." + string(kind))
 				if found == nil {

@@ -70,7 +70,7 @@ func startObserver(t *testing.T, c *cluster.Cluster, watch string) *observing {
 // lookFor takes an inventory; every queue with a rule is observed.
 func lookFor(ctx context.Context, c *cluster.Cluster, w cluster.Watch) (*observe.View, error) {
 	names, _ := w.Names()
-	i, err := c.Inventory(ctx, names)
+	i, err := c.Inventory(ctx, names, w.Measured(c.Address.VHost))
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ func watch(ctx context.Context, c helperConfig, o *keeper.Options) error {
 	}
 	o.Connect = func(ctx context.Context) (*cluster.Conn, error) { return own(at.Connect(ctx, "keeper", true)) }
 	o.Facts = func(ctx context.Context) (keeper.Facts, error) {
-		i, err := at.Inventory(ctx, []string{c.Queue})
+		i, err := at.Inventory(ctx, []string{c.Queue}, "")
 		if err != nil {
 			return keeper.Facts{}, err
 		}

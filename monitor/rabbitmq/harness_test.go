@@ -45,7 +45,7 @@ func newFakeRabbitMQ(t *testing.T) *fakeRabbitMQ {
 	return &fakeRabbitMQ{address: address, queues: map[string]cluster.Queue{}}
 }
 
-func (r *fakeRabbitMQ) Inventory(context.Context, []string) (*cluster.Inventory, error) {
+func (r *fakeRabbitMQ) Inventory(context.Context, []string, string) (*cluster.Inventory, error) {
 	time.Sleep(r.slow)
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -136,7 +136,7 @@ func (p *Primary) take(ctx context.Context, running *sync.WaitGroup) (unclear bo
 	limited, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	names, _ := p.watch.Names()
-	i, err := p.rabbitmq.Inventory(limited, names)
+	i, err := p.rabbitmq.Inventory(limited, names, p.watch.Measured(p.vhost))
 	if ctx.Err() != nil {
 		return false
 	}

@@ -87,7 +87,7 @@ type Primary struct {
 
 // source is what a Primary needs from RabbitMQ: a *cluster.Cluster, or one of a test.
 type source interface {
-	Inventory(ctx context.Context, names []string) (*cluster.Inventory, error)
+	Inventory(ctx context.Context, names []string, measured string) (*cluster.Inventory, error)
 	Identity(ctx context.Context) (string, error)
 	Events(ctx context.Context, fn func(cluster.Event)) error
 	Topology(ctx context.Context) (exchanges map[string]cluster.Exchange, bindings []cluster.Binding, err error)

@@ -163,7 +163,7 @@ func makePlan(cmd *cobra.Command, a *cli.API) (*plan.Plan, error) {
 		return nil, err
 	}
 	names, patterns := watch.Names()
-	inventory, err := c.Inventory(cmd.Context(), names)
+	inventory, err := c.Inventory(cmd.Context(), names, "")
 	if err != nil {
 		return nil, err
 	}

@@ -179,6 +179,11 @@ func list[T any](ctx context.Context, a *api, path string) (all []T, odd []strin
 	if err := a.get(ctx, path, &entries); err != nil {
 		return nil, nil, err
 	}
+	all, odd = entriesOf[T](entries)
+	return all, odd, nil
+}
+
+func entriesOf[T any](entries []json.RawMessage) (all []T, odd []string) {
 	for _, entry := range entries {
 		var one T
 		if err := json.Unmarshal(entry, &one); err != nil {
@@ -189,7 +194,7 @@ func list[T any](ctx context.Context, a *api, path string) (all []T, odd []strin
 		}
 		all = append(all, one)
 	}
-	return all, odd, nil
+	return all, odd
 }
 
 // object is an object of the API. RabbitMQ writes one without members as an empty list.

@@ -3,11 +3,13 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -58,11 +60,13 @@ func (i *Inventory) Queue(name string) *Queue {
 //
 // RabbitMQ's statistics are up to five seconds old, and a new queue has none yet; names,
 // types, flags and arguments are current.
-func (c *Cluster) Inventory(ctx context.Context, names []string) (*Inventory, error) {
+//
+// measured is what Watch.Measured returns: only of those queues statistics are asked for.
+func (c *Cluster) Inventory(ctx context.Context, names []string, measured string) (*Inventory, error) {
 	if c.api == nil {
 		return c.declarePassively(ctx, names, "the address of the management API is not set")
 	}
-	i, err := c.askAPI(ctx)
+	i, err := c.askAPI(ctx, measured)
 	if err == nil {
 		c.listed.Store(true)
 	}
@@ -118,7 +122,7 @@ const measuredColumns = "name,effective_policy_definition,messages_ready,message
 // askAPI puts three answers together: names and arguments are exact in the list without
 // statistics, policies and reads are only in the one with them, and consumers in a list of
 // their own, which lacks those of the last five seconds.
-func (c *Cluster) askAPI(ctx context.Context) (*Inventory, error) {
+func (c *Cluster) askAPI(ctx context.Context, measured string) (*Inventory, error) {
 	vhost := url.PathEscape(c.Address.VHost)
 	var overview struct {
 		Product string `json:"product_name"`
@@ -146,14 +150,38 @@ func (c *Cluster) askAPI(ctx context.Context) (*Inventory, error) {
 			Delayed: max(-1, l.Messages-l.Ready-l.Unacked), Unknown: unknown})
 	}
 	slices.SortFunc(i.Queues, func(a, b Queue) int { return strings.Compare(a.Name, b.Name) })
-	c.addMeasured(ctx, i, vhost)
+	c.addMeasured(ctx, i, vhost, measured)
 	c.addPolicies(ctx, i, vhost, listed)
 	c.addConsumers(ctx, i, vhost)
 	return i, nil
 }
 
-func (c *Cluster) addMeasured(ctx context.Context, i *Inventory, vhost string) {
-	measured, odd, err := list[measuredQueue](ctx, c.api, "queues/"+vhost+"?columns="+measuredColumns)
+// pageSize is the most queues that RabbitMQ puts on a page.
+const pageSize = 500
+
+// measure lists the statistics of the queues whose names match an expression, page after page; "": of all at once.
+func (c *Cluster) measure(ctx context.Context, vhost, names string) (all []measuredQueue, odd []string, err error) {
+	path := "queues/" + vhost + "?columns=" + measuredColumns
+	if names == "" {
+		return list[measuredQueue](ctx, c.api, path)
+	}
+	path += "&use_regex=true&name=" + url.QueryEscape(names) + "&page_size=" + strconv.Itoa(pageSize) + "&page="
+	for page, pages := 1, 1; page <= pages; page++ {
+		var answer struct {
+			Items []json.RawMessage
+			Pages int `json:"page_count"`
+		}
+		if err := c.api.get(ctx, path+strconv.Itoa(page), &answer); err != nil {
+			return nil, nil, err
+		}
+		more, oddToo := entriesOf[measuredQueue](answer.Items)
+		all, odd, pages = append(all, more...), append(odd, oddToo...), answer.Pages
+	}
+	return all, odd, nil
+}
+
+func (c *Cluster) addMeasured(ctx context.Context, i *Inventory, vhost, names string) {
+	measured, odd, err := c.measure(ctx, vhost, names)
 	if i.unread("statistics of queues", odd, err); err != nil {
 		return
 	}

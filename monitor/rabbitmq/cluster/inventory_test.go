@@ -41,7 +41,7 @@ func TestOddQueueInTheStatistics(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		best := ""
 		for part := range answers {
-			if strings.Contains(r.URL.String(), part) && (strings.Contains(part, "?") || best == "") {
+			if strings.Contains(r.URL.String(), part) && (strings.ContainsAny(part, "?=") || best == "") {
 				best = part
 			}
 		}
@@ -58,7 +58,7 @@ func TestOddQueueInTheStatistics(t *testing.T) {
 	defer s.Close()
 	c, err := Open(Options{URL: "amqp://guest:guest@h", APIURL: s.URL})
 	require.NoError(t, err)
-	i, err := c.Inventory(t.Context(), nil)
+	i, err := c.Inventory(t.Context(), nil, "")
 	require.NoError(t, err)
 	require.Len(t, i.Queues, 5)
 	require.Equal(t, map[string]any{"message-ttl": int64(5)}, i.Queue("set").Policy, "statistics are old")
@@ -73,7 +73,16 @@ func TestOddQueueInTheStatistics(t *testing.T) {
 	require.Contains(t, i.Unread[0], "statistics of queues: the entry of odd cannot be read")
 	require.Zero(t, i.Queue("retry").Published)
 	require.EqualValues(t, 7, i.Queue("polled").Published)
+	answers["page=1"] = `{"page_count":2,"items":[{"name":"retry","effective_policy_definition":{},"messages_ready":4}]}`
+	answers["page=2"] = `{"page_count":2,"items":[{"name":"odd","messages_ready":"many"}]}`
+	delete(answers, "?columns=name,effective_policy_definition")
+	i, err = c.Inventory(t.Context(), nil, "^(retry|odd)$")
+	require.NoError(t, err)
+	require.EqualValues(t, 4, i.Queue("retry").Ready)
+	require.Zero(t, i.Queue("retry").Unknown)
+	require.Equal(t, UnknownPolicy|UnknownGets, i.Queue("polled").Unknown, "nobody watches it")
+	require.Len(t, i.Unread, 1)
 	answers["/api/overview"] = "" // as a proxy that refuses for a moment
-	_, err = c.Inventory(t.Context(), nil)
+	_, err = c.Inventory(t.Context(), nil, "")
 	require.ErrorContains(t, err, "the management API refuses", "a list without these queues would let go of them")
 }

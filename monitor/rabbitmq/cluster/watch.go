@@ -4,10 +4,11 @@ import (
 	"crypto/rand"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
-	"unicode/utf8"
 
 	"curfew/broker/deadline"
 )
@@ -228,35 +229,42 @@ func (w Watch) Names() (names, patterns []string) {
 	return names, patterns
 }
 
-// glob matches * with any characters and ? with one. Its time is bounded by the product
-// of both lengths.
+// Expression is a pattern of a rule as a regular expression, RabbitMQ's as well as ours, without its ends.
+func Expression(pattern string) string {
+	return strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(pattern))
+}
+
+var expressions sync.Map // by pattern: a *regexp.Regexp
+
+// glob matches * with any characters and ? with one.
 func glob(pattern, name string) bool {
-	star, retry := -1, 0
-	p, n := 0, 0
-	for n < len(name) {
-		_, size := utf8.DecodeRuneInString(name[n:])
+	found, known := expressions.Load(pattern)
+	if !known {
+		found, _ = expressions.LoadOrStore(pattern, regexp.MustCompile("^(?s:"+Expression(pattern)+")$"))
+	}
+	return found.(*regexp.Regexp).MatchString(name)
+}
+
+// mostMeasured is up to how many bytes an expression may have that is part of a question to the management API.
+const mostMeasured = 2000
+
+// Measured is a regular expression for the names of the queues whose statistics the rules need; "": for all. RabbitMQ computes statistics of those only: with ten thousand
+// queues, most of its work for a look. Retries need those of their work queues, which no rule names.
+func (w Watch) Measured(vhost string) string {
+	var all []string
+	for _, r := range w {
 		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, retry = p, n
-			p++
-		case p < len(pattern) && pattern[p] == '?':
-			p++
-			n += size
-		case p < len(pattern) && pattern[p] == name[n]:
-			p++
-			n++
-		case star >= 0:
-			_, size = utf8.DecodeRuneInString(name[retry:])
-			retry += size
-			p, n = star+1, retry
+		case r.VHost != "" && r.VHost != vhost || r.Mode == Off:
+		case r.Mode == Retry || r.Pattern == "*":
+			return ""
 		default:
-			return false
+			all = append(all, Expression(r.Pattern))
 		}
 	}
-	for p < len(pattern) && pattern[p] == '*' {
-		p++
+	if text := "^(" + strings.Join(all, "|") + ")$"; len(text) <= mostMeasured {
+		return text
 	}
-	return p == len(pattern)
+	return ""
 }
 
 // TapPrefix begins the names of the queues that Curfew declares in RabbitMQ. The permissions

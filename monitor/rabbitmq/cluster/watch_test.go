@@ -137,3 +137,19 @@ func TestGlob(t *testing.T) {
 		}
 	})
 }
+
+// TestMeasured: statistics are asked for the queues that rules name, and for all where one rule is for all, or another queue's matter.
+func TestMeasured(t *testing.T) {
+	for _, one := range []struct {
+		watch Watch
+		want  string
+	}{
+		{Watch{{Pattern: "retry.*", Mode: Keep}, {Pattern: "?.delay", Mode: Delay}, {Pattern: "*", Mode: Off}}, `^(retry\..*|.\.delay)$`},
+		{Watch{{Pattern: "a", Mode: Keep}, {Pattern: "b", VHost: "other", Mode: Retry}}, "^(a)$"},
+		{Watch{{Pattern: "a", Mode: Keep}, {Pattern: "*", Mode: Observe}}, ""},
+		{Watch{{Pattern: "a", Mode: Keep}, {Pattern: "retry.delay", Mode: Retry}}, ""},
+		{Watch{{Pattern: strings.Repeat("a", mostMeasured), Mode: Keep}}, ""},
+	} {
+		require.Equal(t, one.want, one.watch.Measured("/"))
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dustin/go-humanize"
 	"go.yaml.in/yaml/v3"
 
 	"curfew/broker/deadline"
@@ -183,17 +184,11 @@ func within(key string, value *int, most int, to *int) error {
 
 // parseBytes reads a whole number, or one with KiB, MiB or GiB.
 func parseBytes(text string) (int64, error) {
-	number, unit := text, int64(1)
-	for suffix, size := range map[string]int64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
-		if cut, ok := strings.CutSuffix(text, suffix); ok {
-			number, unit = cut, size
-		}
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
-	if err != nil || n < 1 || n > (1<<50)/unit {
+	n, err := humanize.ParseBytes(text)
+	if err != nil || n < 1 || n > 1<<50 {
 		return 0, fmt.Errorf("%q is invalid: want a number of bytes, or of KiB, MiB or GiB, as in 512MiB", text)
 	}
-	return n * unit, nil
+	return int64(n), nil
 }
 
 // NamesFile reports whether the value of CURFEW_WATCH is the path of a file. A rule for a queue whose name looks like a

@@ -5,9 +5,10 @@ import (
 	"sync"
 	"time"
 
-	"curfew/broker/deadline"
-
 	"go.uber.org/zap"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/cluster"
 )
 
 const (
@@ -79,7 +80,7 @@ func (r *Renewal) Run(ctx context.Context, w Work) {
 			continue
 		}
 		w.Lost(err)
-		r.Log.Warn("connection lost, the queue has its messages again", zap.Error(err))
+		r.Log.Warn("connection lost, the queue has its messages again", zap.String("error", cluster.Words(err)))
 		if time.Since(began) > lastWait {
 			wait = firstWait
 		}

@@ -118,11 +118,11 @@ func (s *Setup) permit(p *Plan, readableToo, writableToo []string) {
 		if !r.Mode.Holds() || !strings.ContainsAny(r.Pattern, "*?") || r.Pattern == "*" || r.VHost != "" && r.VHost != p.VHost {
 			continue
 		}
-		readable = append(readable, expression(r.Pattern)) // what is declared later, too
+		readable = append(readable, cluster.Expression(r.Pattern)) // what is declared later, too
 		if exchange := r.ExchangeOf(r.Pattern); r.Mode == cluster.Delay {
-			writable = append(writable, expression(r.Pattern), regexp.QuoteMeta("amq.default"))
+			writable = append(writable, cluster.Expression(r.Pattern), regexp.QuoteMeta("amq.default"))
 			if exchange != "*" { // that would be every exchange
-				readable = append(readable, expression(exchange))
+				readable = append(readable, cluster.Expression(exchange))
 			}
 		}
 	}
@@ -161,11 +161,6 @@ func (s *Setup) permit(p *Plan, readableToo, writableToo []string) {
 		write = s.granted(writable)
 	}
 	permit(p.VHost, write, s.granted(readable))
-}
-
-// expression is a pattern of a rule as a regular expression.
-func expression(pattern string) string {
-	return strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(pattern))
 }
 
 // longestPattern is how many bytes a pattern may have: Erlang compiles about twice as much.
