@@ -240,8 +240,8 @@ func (q *queue) troublesOf(k *delay.Keeper) []delay.Trouble {
 			"and are in %s. Declare the queue again, and they come back within four minutes; or purge them there.", lost.Ready+lost.Discarded, lost.Name)})
 	}
 	if n := q.stuck.messages(); n > 0 && !slices.ContainsFunc(all, delay.Trouble.HasNowhere) {
-		all = append(all, delay.Trouble{Name: "undelivered", Since: q.stuck.since.UnixMilli(), Reason: fmt.Sprintf("%d messages that were due are not delivered, "+
-			"since no queue takes them: RabbitMQ tries 32 of a queue at a time, and these hold up others. Bind a queue to the dead-letter exchange for every message, or give that an alternate-exchange.", n)})
+		all = append(all, delay.Trouble{Name: "undelivered", Since: q.stuck.since.UnixMilli(), Reason: fmt.Sprintf("%d messages that were due are not delivered: RabbitMQ has 32 of a queue on their way at a time. "+
+			"If no queue takes those, they hold up all others: bind a queue to the dead-letter exchange for every message, or give that an alternate-exchange. If it is only slow, raise dead_letter_worker_consumer_prefetch, or spread messages over several delay queues.", n)})
 	}
 	return all
 }

@@ -249,7 +249,7 @@ func glob(pattern, name string) bool {
 const mostMeasured = 2000
 
 // Measured is a regular expression for the names of the queues whose statistics the rules need; "": for all. RabbitMQ computes statistics of those only: with ten thousand
-// queues, most of its work for a look. Retries need those of their work queues, which no rule names.
+// queues, half of its work for a look. Retries need those of their work queues, which no rule names.
 func (w Watch) Measured(vhost string) string {
 	var all []string
 	for _, r := range w {
