@@ -39,16 +39,6 @@ type deletion struct {
 // Conditions returns what is wrong: first what concerns all queues, then by queue. It is safe for concurrent use.
 func (p *Primary) Conditions() []Condition { return p.conditions(p.state().Queues) }
 
-// Unreached is why nothing is known of RabbitMQ since the start, such as a wrong password; "": something is, or it is still being asked for the first time.
-func (p *Primary) Unreached() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.lookedAt.IsZero() || p.failing.err == nil {
-		return ""
-	}
-	return "RabbitMQ cannot be looked at: " + cluster.Words(p.failing.err)
-}
-
 func (p *Primary) conditions(rows []Queue) (all []Condition) {
 	if p.redis != nil {
 		if f := p.group.trouble(); f.err != nil {

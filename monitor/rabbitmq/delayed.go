@@ -44,8 +44,6 @@ func (p *Primary) UnlistedDelays(queue string) int64 {
 // Conflict is why a delayed message, or a delay queue, is there but cannot be worked on now.
 type Conflict struct{ error }
 
-func conflict(format string, a ...any) error { return &Conflict{fmt.Errorf(format, a...)} }
-
 // ChangeDelay has a message wait for that long from now, or cancels it: then it is never delivered. The error says why it cannot: a *Conflict if it can later, or was done already.
 func (p *Primary) ChangeDelay(queue, id string, cancel bool, in time.Duration) error {
 	k, err := p.delayKeeper(queue)
@@ -64,13 +62,13 @@ func (p *Primary) ChangeDelay(queue, id string, cancel bool, in time.Duration) e
 	}
 	switch outcome {
 	case delay.TooLate:
-		return conflict("too late: %s has been delivered", id)
+		return &Conflict{fmt.Errorf("too late: %s has been delivered", id)}
 	case delay.PutAside:
-		return conflict("%s is put aside in RabbitMQ and comes back %s, a minute before it is due: reschedule it then, or cancel it now", id, back)
+		return &Conflict{fmt.Errorf("%s is put aside in RabbitMQ and comes back %s, a minute before it is due: reschedule it then, or cancel it now", id, back)}
 	case delay.Unclear:
 		return fmt.Errorf("%s is not known here. If RabbitMQ has put it aside since before this Curfew started, it can only be cancelled, which has been noted if you cancelled it", id)
 	case delay.Unconfirmed:
-		return conflict("RabbitMQ has not confirmed that %s is cancelled. Curfew goes on trying; the cancel is lost if Curfew stops before that. curfew rabbitmq status says why", id)
+		return &Conflict{fmt.Errorf("RabbitMQ has not confirmed that %s is cancelled. Curfew goes on trying; the cancel is lost if Curfew stops before that. curfew rabbitmq status says why", id)}
 	case delay.NotFound:
 		return fmt.Errorf("no message with the message-id %s waits in %s", id, queue)
 	}
@@ -91,10 +89,10 @@ func (p *Primary) delayKeeper(name string) (*delay.Keeper, error) {
 	}
 	s := k.Status()
 	if s.State != keeper.Keeping && s.Keeper != "" && s.Keeper != p.name {
-		return nil, conflict("%s keeps the queue %s: ask that Curfew", s.Keeper, name)
+		return nil, &Conflict{fmt.Errorf("%s keeps the queue %s: ask that Curfew", s.Keeper, name)}
 	}
 	if s.State != keeper.Keeping || !s.CaughtUp {
-		return nil, conflict("not all messages of %s are held yet: try again in a moment", name)
+		return nil, &Conflict{fmt.Errorf("not all messages of %s are held yet: try again in a moment", name)}
 	}
 	return k, nil
 }

@@ -27,6 +27,16 @@ type Status struct {
 	Notes    []string `json:"notes,omitempty"`   // what could not be found out about RabbitMQ, and why
 	LookedAt int64    `json:"looked_at"`         // when the queues were last listed, Unix ms; 0: never
 	Queues   []Queue  `json:"queues"`            // the watched ones, by name
+
+	failing error // why the queues cannot be looked at
+}
+
+// Unreached is why nothing is known of RabbitMQ since the start, such as a wrong password; "": something is, or it is still being asked for the first time.
+func (s *Status) Unreached() string {
+	if s.LookedAt != 0 || s.failing == nil {
+		return ""
+	}
+	return "RabbitMQ cannot be looked at: " + cluster.Words(s.failing)
 }
 
 // Queue is the state of one watched queue. If another Curfew keeps or observes it, the state is what that one reported a
@@ -109,7 +119,7 @@ func (p *Primary) state() Status {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.Observer = p.observing.byLocked()
+	s.Observer, s.failing = p.observing.byLocked(), p.failing.err
 	if p.inventory == nil {
 		return s
 	}
@@ -239,7 +249,7 @@ func (q *queue) troublesOf(k *delay.Keeper) []delay.Trouble {
 		all = append(all, delay.Trouble{Name: "undelivered", Since: q.p.lookedAt.UnixMilli(), Reason: fmt.Sprintf("%d messages that were to come back have no work queue any more "+
 			"and are in %s. Declare the queue again, and they come back within four minutes; or purge them there.", lost.Ready+lost.Discarded, lost.Name)})
 	}
-	if n := q.stuck.messages(); n > 0 && !slices.ContainsFunc(all, delay.Trouble.HasNowhere) {
+	if n := q.stuck.messages(); n > 0 && !slices.ContainsFunc(all, func(t delay.Trouble) bool { return t.Name == delay.Nowhere }) {
 		all = append(all, delay.Trouble{Name: "undelivered", Since: q.stuck.since.UnixMilli(), Reason: fmt.Sprintf("%d messages that were due are not delivered: RabbitMQ has 32 of a queue on their way at a time. "+
 			"If no queue takes those, they hold up all others: bind a queue to the dead-letter exchange for every message, or give that an alternate-exchange. If it is only slow, raise dead_letter_worker_consumer_prefetch, or spread messages over several delay queues.", n)})
 	}

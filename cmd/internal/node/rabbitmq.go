@@ -55,7 +55,10 @@ func (b *rabbitmqPrimary) open() (err error) {
 	}
 	b.vhost = o.Cluster.Address.VHost
 	b.rabbitmq, err = rabbitmq.New(o)
-	n.allow, n.unreached = b.rabbitmq, b.rabbitmq.Unreached
+	n.allow, n.unreached = b.rabbitmq, func() string {
+		s := b.rabbitmq.Status()
+		return s.Unreached()
+	}
 	return err
 }
 

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -156,27 +155,17 @@ func (c *Cluster) askAPI(ctx context.Context, measured string) (*Inventory, erro
 	return i, nil
 }
 
-// pageSize is the most queues that RabbitMQ puts on a page.
-const pageSize = 500
-
-// measure lists the statistics of the queues whose names match an expression, page after page; "": of all at once.
+// measure lists the statistics of the queues whose names match an expression, if that is one page; otherwise, and with "", of all.
 func (c *Cluster) measure(ctx context.Context, vhost, names string) (all []measuredQueue, odd []string, err error) {
 	path := "queues/" + vhost + "?columns=" + measuredColumns
-	if names == "" {
+	var page struct {
+		Items []json.RawMessage
+		Pages int `json:"page_count"`
+	}
+	if names == "" || c.api.get(ctx, path+"&page=1&page_size=500&use_regex=true&name="+url.QueryEscape(names), &page) != nil || page.Pages > 1 {
 		return list[measuredQueue](ctx, c.api, path)
 	}
-	path += "&use_regex=true&name=" + url.QueryEscape(names) + "&page_size=" + strconv.Itoa(pageSize) + "&page="
-	for page, pages := 1, 1; page <= pages; page++ {
-		var answer struct {
-			Items []json.RawMessage
-			Pages int `json:"page_count"`
-		}
-		if err := c.api.get(ctx, path+strconv.Itoa(page), &answer); err != nil {
-			return nil, nil, err
-		}
-		more, oddToo := entriesOf[measuredQueue](answer.Items)
-		all, odd, pages = append(all, more...), append(odd, oddToo...), answer.Pages
-	}
+	all, odd = entriesOf[measuredQueue](page.Items)
 	return all, odd, nil
 }
 

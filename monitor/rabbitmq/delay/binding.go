@@ -27,8 +27,8 @@ const (
 	ownAnswer = "curfew_delayed"
 )
 
-// behindTrouble is the name of the Trouble that the exchange is missing which the queue's dead letters go to.
-const behindTrouble = "exchange"
+// Nowhere is the name of the Trouble that the exchange is missing which the dead letters of the queue go to: then messages stay for that.
+const Nowhere = "exchange"
 
 // binder makes the binding and looks what else is bound.
 type binder struct {
@@ -115,8 +115,5 @@ func (s *session) lookBehind() {
 	if missing, _ := errors.AsType[*amqp091.Error](err); missing != nil && missing.Code == amqp091.NotFound {
 		reason = fmt.Sprintf("there is no exchange %s, where messages that are due go: they stay in the queue until it is there. Declare it, and bind the queues of the consumers to it (curfew rabbitmq plan --delay prints it).", exchange)
 	}
-	s.k.trouble(behindTrouble, reason, 0)
+	s.k.trouble(Nowhere, reason, 0)
 }
-
-// HasNowhere reports whether it is that the exchange for what is due is missing: then it is why messages stay.
-func (t Trouble) HasNowhere() bool { return t.Name == behindTrouble }

@@ -92,7 +92,7 @@ const (
 	Rescheduled Outcome = "rescheduled"
 	TooLate     Outcome = "too late"    // the message has been delivered
 	NotFound    Outcome = "not found"   // no such message waits, nor was one settled in the last minutes
-	Refused     Outcome = "refused"     // Options.Cancel does not let the sender, or the command is no text
+	Refused     Outcome = "refused"     // Options.Cancel does not let the sender, or the command names no message
 	PutAside    Outcome = "put aside"   // RabbitMQ has it until a minute before it is due, and it cannot be changed until then
 	Unclear     Outcome = "unknown"     // not known here, but RabbitMQ has messages aside since before this Curfew: it is cancelled if it comes back
 	Unconfirmed Outcome = "unconfirmed" // it is cancelled or replaced unless this Curfew ends before RabbitMQ has taken that in, which it has refused or not answered
