@@ -240,7 +240,7 @@ func TestIdlePeriodOfAPolicy(t *testing.T) {
 func TestIdleMinimum(t *testing.T) {
 	inBubble(t, broker.Options{IdleMinimum: 1500 * time.Microsecond}, func(x *testBroker) {
 		_, err := x.vh.Queues.Declare(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-auto-delete-on-idle": int32(1)}})
-		assert.Equal(t, "PRECONDITION_FAILED - invalid arg 'x-auto-delete-on-idle' for queue 'q' in vhost '/': {value_too_small,1}", text(err))
+		assert.Equal(t, "PRECONDITION_FAILED - invalid arg 'x-auto-delete-on-idle' for queue 'q' in vhost '/': 1 is less than CURFEW_IDLE_MINIMUM, which is 2 ms", text(err))
 		x.queue("q", amqp.Table{"x-auto-delete-on-idle": int32(2)})
 		after(3 * time.Millisecond)
 		assert.False(t, x.exists("q"))

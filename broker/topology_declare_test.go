@@ -81,7 +81,7 @@ func TestArgumentsThatMeanNothing(t *testing.T) {
 		assert.Equal(t, "PRECONDITION_FAILED - invalid arg 'x-max-delivery-count' for queue 'q' in vhost '/': "+why, text(err))
 	}
 	err := x.vh.Exchanges.Declare("x", broker.ExchangeDeclare{Kind: "fanout", Args: amqp.Table{"x-auto-delete-on-idle": int32(299_999)}})
-	assert.Equal(t, "PRECONDITION_FAILED - invalid arg 'x-auto-delete-on-idle' for exchange 'x' in vhost '/': {value_too_small,299999}", text(err))
+	assert.Equal(t, "PRECONDITION_FAILED - invalid arg 'x-auto-delete-on-idle' for exchange 'x' in vhost '/': 299999 is less than CURFEW_IDLE_MINIMUM, which is 300000 ms", text(err))
 	others := amqp.Table{"x-message-deduplication": true, "x-cache-size": int32(9), "x-modulus": int32(7), "x-delay": int32(5), "x-whatever": "y"}
 	x.queue("q", others)
 	require.NoError(t, x.vh.Exchanges.Declare("x", broker.ExchangeDeclare{Kind: "fanout", Args: others}))

@@ -256,7 +256,7 @@ func TestAutoDeleteOnIdle(t *testing.T) {
 		assert.False(t, there("q"))
 		assert.False(t, there(deadLetters))
 		_, err := x.vh.Queues.Declare(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-auto-delete-on-idle": int32(299_999)}})
-		assert.Equal(t, "PRECONDITION_FAILED - invalid arg 'x-auto-delete-on-idle' for queue 'q' in vhost '/': {value_too_small,299999}", text(err))
+		assert.Equal(t, "PRECONDITION_FAILED - invalid arg 'x-auto-delete-on-idle' for queue 'q' in vhost '/': 299999 is less than CURFEW_IDLE_MINIMUM, which is 300000 ms", text(err))
 	})
 }
 

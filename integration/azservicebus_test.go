@@ -498,6 +498,22 @@ func TestAzureNode(t *testing.T) {
 	})
 }
 
+// TestAzurePython: Microsoft's SDK for Python does all that its script has. It knows nothing of the emulator: it wants TLS and a key.
+func TestAzurePython(t *testing.T) {
+	t.Parallel()
+	needs(t, "python3-uamqp python3-msrest python3-isodate python3-typing-extensions", "/usr/bin/python3", "-c", "import uamqp, msrest, isodate, typing_extensions")
+	sdk, err := filepath.Abs("../.cache/python")
+	require.NoError(t, err)
+	require.DirExists(t, filepath.Join(sdk, "azure", "servicebus"), "Microsoft's SDK for Python is needed: make deps")
+	ca, amqps, https := testenv.NewAuthority(t), testenv.FreeAddr(), testenv.FreeAddr()
+	cert, key := ca.Write(t, t.TempDir(), pkix.Name{CommonName: "server"})
+	startCurfew(t, "SERVICEBUS_KEYS=root=cm9vdA==", "AMQPS_ADDR="+amqps, "HTTPS_ADDR="+https, "TLS_CERT="+cert, "TLS_KEY="+key)
+	python := script{command: []string{"/usr/bin/python3", "clients/azure/servicebus.py"}, env: []string{"PYTHONPATH=" + sdk, "REQUESTS_CA_BUNDLE=" + ca.CA}}
+	_, port, _ := strings.Cut(amqps, ":")
+	_, administration, _ := strings.Cut(https, ":")
+	assert.Len(t, python.run(t, nil, port, administration, ca.CA), 7)
+}
+
 // TestAzureKeys: a key has its claims and no others.
 func TestAzureKeys(t *testing.T) {
 	t.Parallel()

@@ -331,7 +331,7 @@ func ExchangeLimits(defaults Defaults, args amqp.Table) (ttlMillis, idleMillis i
 func (p *argParser) idle() int64 {
 	n := p.span("x-auto-delete-on-idle", 0, 1)
 	if n != 0 && n < p.defaults.IdleMinimumMillis {
-		p.fail("x-auto-delete-on-idle", fmt.Sprintf("{value_too_small,%d}", n))
+		p.fail("x-auto-delete-on-idle", fmt.Sprintf("%d is less than CURFEW_IDLE_MINIMUM, which is %d ms", n, p.defaults.IdleMinimumMillis))
 		return 0
 	}
 	return n

@@ -46,8 +46,15 @@ func (s *session10) transfer(m *amqp10.Transfer, payload []byte) error {
 	if l.node != nil || l.bus != nil && l.bus.cbs {
 		most = maxRequest
 	}
-	if len(l.buf)+len(payload) > most {
-		return amqp.NewException(amqp.ContentTooLarge, 0, 0, "the message is larger than %d octets", most)
+	switch {
+	case len(l.buf)+len(payload) <= most:
+	case l.node != nil || l.bus != nil:
+		return amqp.NewException(amqp.ContentTooLarge, 0, 0, "the request is larger than %d octets", most)
+	default:
+		c.flush()
+		defer c.updatePaced()
+		s.refuse(l, amqp.NewException(amqp.ContentTooLarge, 0, 0, "the message is larger than the largest that is allowed, %d octets", c.srv.opts.Broker.MaxMessageBytes()))
+		return nil
 	}
 	c.published = c.published || l.node == nil && l.bus == nil
 	if m.More || l.begun {

@@ -9,6 +9,7 @@ import (
 	"curfew/broker/access"
 	"curfew/broker/amqp"
 	"curfew/broker/amqp10"
+	"curfew/broker/policy"
 	"curfew/broker/server/internal/convert"
 	"curfew/broker/server/internal/deliveries"
 	"curfew/broker/server/internal/manage"
@@ -107,6 +108,12 @@ func (s *session10) busTarget(l *link10, address string) error {
 }
 
 func (s *session10) busPublishTo(l *link10, entity string) error {
+	if _, subscription := servicebus.Split(entity); subscription != "" {
+		return amqp.NewException(amqp.NotAllowed, 0, 0, "'%s' is a subscription: send to its topic", entity)
+	}
+	if policy.IsSubqueue(entity) {
+		return amqp.NewException(amqp.NotAllowed, 0, 0, "'%s' is a dead-letter queue: nothing can be sent to it", entity)
+	}
 	if err := s.p.bus.allow(entity, servicebus.Send); err != nil {
 		return err // before anything is told
 	}

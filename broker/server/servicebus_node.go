@@ -32,7 +32,7 @@ func (s *session10) busRequest(l *link10, message []byte) error {
 	if err != nil {
 		return amqp.NewException(amqp.SyntaxError, 0, 0, "%s", err)
 	}
-	to := s.answering(r.ReplyTo)
+	to := s.answering(l.bus, r.ReplyTo)
 	if to == nil {
 		return amqp.NewException(amqp.NotFound, 0, 0, "no link from this node has the reply-to '%s' of the request as its target or name", r.ReplyTo)
 	}
@@ -85,14 +85,19 @@ func refusal(e *amqp.Exception) servicebus.Answer {
 	return a
 }
 
-// answering finds the link that answers go to.
-func (s *session10) answering(replyTo string) *link10 {
+// answering finds the link that answers of a node go to: the one that replyTo names. Microsoft's SDK for Python names none; then it is the newest one
+// of the node on this session.
+func (s *session10) answering(of *busNode, replyTo string) (to *link10) {
 	for _, l := range s.links {
-		if l.toClient && l.bus != nil && (l.bus.names[0] == replyTo || l.bus.names[1] == replyTo) {
+		switch {
+		case !l.toClient || l.bus == nil:
+		case replyTo != "" && (l.bus.names[0] == replyTo || l.bus.names[1] == replyTo):
 			return l
+		case replyTo == "" && l.bus.cbs == of.cbs && strings.EqualFold(l.bus.entity, of.entity) && (to == nil || l.handle > to.handle):
+			to = l
 		}
 	}
-	return nil
+	return to
 }
 
 // putToken checks a token (Service Bus: Claims-based security).

@@ -30,6 +30,7 @@ type Entity struct {
 		// DeadLetteringOnMessageExpiration: messages that expire are dead-lettered; false: they are dropped.
 		DeadLetteringOnMessageExpiration bool
 
+		UserMetadata                  string // is kept, and means nothing here
 		ForwardTo                     string
 		ForwardDeadLetteredMessagesTo string
 		RequiresSession               bool
@@ -128,10 +129,11 @@ func (d *declaring) add(kind, name string, declare func(vh *broker.VHost, name s
 	return err == nil
 }
 
-// Arguments in which the administration API notes when it has made or changed an entity, in Unix ms.
+// Arguments in which the administration API notes when it has made or changed an entity, in Unix ms, and what its client wants to remember.
 const (
-	CreatedArg = "x-created-at"
-	UpdatedArg = "x-updated-at"
+	CreatedArg  = "x-created-at"
+	UpdatedArg  = "x-updated-at"
+	MetadataArg = "x-user-metadata"
 )
 
 // adjust has change make the arguments of what exists those of the configuration.
@@ -164,10 +166,18 @@ func (e *Entity) TopicArgs() (args amqp.Table, err error) {
 		return nil, errDuplicates
 	}
 	args = amqp.Table{}
-	if err = SetSpan(args, "x-message-ttl", e.Properties.DefaultMessageTimeToLive); err == nil {
-		err = SetSpan(args, "x-auto-delete-on-idle", e.Properties.AutoDeleteOnIdle)
+	return args, e.common(args)
+}
+
+// common sets the arguments that queues, topics and subscriptions have.
+func (e *Entity) common(args amqp.Table) error {
+	if e.Properties.UserMetadata != "" {
+		args[MetadataArg] = e.Properties.UserMetadata
 	}
-	return args, err
+	return cmp.Or(
+		SetSpan(args, "x-message-ttl", "DefaultMessageTimeToLive", e.Properties.DefaultMessageTimeToLive),
+		SetSpan(args, "x-auto-delete-on-idle", "AutoDeleteOnIdle", e.Properties.AutoDeleteOnIdle),
+	)
 }
 
 func (e *Entity) declareTopic(vh *broker.VHost, name string) (changed bool, err error) {
@@ -274,42 +284,45 @@ func (e *Entity) Args() (amqp.Table, error) {
 	if !p.DeadLetteringOnMessageExpiration {
 		args[policy.DeadLetterExpiredArg] = false
 	}
-	for name, text := range map[string]string{
-		"x-message-ttl": p.DefaultMessageTimeToLive, "x-lock-duration": p.LockDuration, "x-auto-delete-on-idle": p.AutoDeleteOnIdle,
-	} {
-		if err := SetSpan(args, name, text); err != nil {
-			return nil, err
-		}
-	}
-	return args, nil
+	return args, cmp.Or(e.common(args), SetSpan(args, "x-lock-duration", "LockDuration", p.LockDuration))
 }
 
-// SetSpan sets an argument of milliseconds, unless the duration is empty or ten years or more, which is
-// forever.
-func SetSpan(args amqp.Table, name, text string) error {
+// Forever is the longest duration of Azure, which it writes where there is no limit.
+const Forever = "P10675199DT2H48M5.4775807S"
+
+// foreverDays is how many days of it some SDKs write.
+const foreverDays = 10_675_199
+
+// SetSpan sets an argument of milliseconds, unless the duration is empty or Forever.
+func SetSpan(args amqp.Table, name, property, text string) error {
 	if text == "" {
 		return nil
 	}
 	n, err := ParseDuration(text)
-	if err == nil && n < forever {
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", property, err)
+	case n == 0:
+		return fmt.Errorf("%s: %s is too short", property, text)
+	case n >= foreverDays*86_400_000:
+	case n > policy.MaxTTLMillis:
+		return fmt.Errorf("%s: %s is more than ten years, P3650D; leave it out for no limit, or give %s", property, text, Forever)
+	default:
 		args[name] = n
 	}
-	return err
+	return nil
 }
 
-const forever = 315_360_000_000 // ms
+var iso8601 = regexp.MustCompile(`^P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$`)
 
-var iso8601 = regexp.MustCompile(`^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$`)
-
-// ParseDuration parses a duration of ISO 8601 without years, months and weeks, in milliseconds, rounded
-// up.
+// ParseDuration parses a duration of ISO 8601, in milliseconds, rounded up. As in .NET a year has 365 days and a month 30, and there are no weeks.
 func ParseDuration(text string) (millis int64, err error) {
 	parts := iso8601.FindStringSubmatch(text)
 	if parts == nil || strings.HasSuffix(text, "P") || strings.HasSuffix(text, "T") {
 		return 0, fmt.Errorf("%q is not a duration such as PT1M or P14D", text)
 	}
 	seconds := 0.0
-	for i, unit := range []float64{86400, 3600, 60, 1} {
+	for i, unit := range []float64{365 * 86400, 30 * 86400, 86400, 3600, 60, 1} {
 		if parts[i+1] != "" {
 			n, err := strconv.ParseFloat(parts[i+1], 64)
 			if err != nil {

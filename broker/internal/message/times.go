@@ -57,7 +57,7 @@ func InstantOf(headers amqp.Table, name string, now deadline.Instant, ahead time
 	case name == ExpiresAtHeader && policy.IsNever(n):
 		return 0, nil
 	case n > now.Add(-ahead).Time().UnixMilli()+policy.MaxTTLMillis:
-		return 0, badHeader(name, "{value_too_large,"+strconv.FormatInt(n, 10)+"}")
+		return 0, badHeader(name, strconv.FormatInt(n, 10)+" is more than ten years ahead")
 	}
 	return max(deadline.FromUnixMilli(n).Add(ahead), 1), nil
 }

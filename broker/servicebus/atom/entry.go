@@ -19,7 +19,6 @@ const (
 	busSpace   = "http://schemas.microsoft.com/netservices/2010/10/servicebus/connect"
 	countSpace = "http://schemas.microsoft.com/netservices/2011/06/servicebus"
 
-	forever  = "P10675199DT2H48M5.4775807S"
 	zeroTime = "0001-01-01T00:00:00Z" // not known
 )
 
@@ -61,6 +60,7 @@ type entity struct {
 	XMLName                                   xml.Name
 	LockDuration                              string  `xml:",omitempty"`
 	MaxSizeInMegabytes                        int     `xml:",omitempty"`
+	MaxMessageSizeInKilobytes                 int64   `xml:",omitempty"`
 	RequiresDuplicateDetection                *bool   `xml:",omitempty"`
 	RequiresSession                           *bool   `xml:",omitempty"`
 	DefaultMessageTimeToLive                  string  `xml:",omitempty"`
@@ -68,12 +68,13 @@ type entity struct {
 	DeadLetteringOnFilterEvaluationExceptions *bool   `xml:",omitempty"` // this and the next ones are read by JavaScript's client
 	DuplicateDetectionHistoryTimeWindow       string  `xml:",omitempty"`
 	DefaultRuleDescription                    *rule   `xml:",omitempty"`
-	MaxDeliveryCount                          int64   `xml:",omitempty"`
+	MaxDeliveryCount                          *int64  `xml:",omitempty"`
 	EnableBatchedOperations                   *bool   `xml:",omitempty"`
 	SizeInBytes                               *int64  `xml:",omitempty"`
 	MessageCount                              *int64  `xml:",omitempty"`
 	Status                                    string  `xml:",omitempty"`
 	ForwardTo                                 string  `xml:",omitempty"`
+	UserMetadata                              string  `xml:",omitempty"`
 	CreatedAt                                 string  `xml:",omitempty"`
 	UpdatedAt                                 string  `xml:",omitempty"`
 	AccessedAt                                string  `xml:",omitempty"`
@@ -98,24 +99,32 @@ type counts struct {
 }
 
 // described is an entity that a client wants to make.
-func (e *entity) described(name string) (d servicebus.Entity) {
+func (e *entity) described(name string) (d servicebus.Entity, err error) {
+	if e.MaxDeliveryCount != nil {
+		if d.Properties.MaxDeliveryCount = *e.MaxDeliveryCount; *e.MaxDeliveryCount == 0 {
+			return d, errNoDelivery
+		}
+	}
 	d.Name = name
 	p := &d.Properties
-	p.LockDuration, p.DefaultMessageTimeToLive, p.AutoDeleteOnIdle, p.MaxDeliveryCount = e.LockDuration, e.DefaultMessageTimeToLive, e.AutoDeleteOnIdle, e.MaxDeliveryCount
+	p.LockDuration, p.DefaultMessageTimeToLive, p.AutoDeleteOnIdle, p.UserMetadata = e.LockDuration, e.DefaultMessageTimeToLive, e.AutoDeleteOnIdle, e.UserMetadata
 	p.ForwardTo, p.ForwardDeadLetteredMessagesTo = e.ForwardTo, e.ForwardDeadLetteredMessagesTo
 	p.RequiresSession, p.RequiresDuplicateDetection = isSet(e.RequiresSession), isSet(e.RequiresDuplicateDetection)
 	p.DeadLetteringOnMessageExpiration = isSet(e.DeadLetteringOnMessageExpiration)
-	return d
+	return d, nil
 }
+
+var errNoDelivery = errors.New("MaxDeliveryCount: at least 1")
 
 // settings fills in what the arguments of a queue or an exchange say.
 func (e *entity) settings(args amqp.Table) {
-	e.DefaultMessageTimeToLive, e.AutoDeleteOnIdle = duration(args["x-message-ttl"], forever), duration(args["x-auto-delete-on-idle"], forever)
+	e.DefaultMessageTimeToLive, e.AutoDeleteOnIdle = duration(args["x-message-ttl"], servicebus.Forever), duration(args["x-auto-delete-on-idle"], servicebus.Forever)
 	created, _ := amqp.Integer(args[servicebus.CreatedArg])
 	updated, given := amqp.Integer(args[servicebus.UpdatedArg])
 	if !given {
 		updated = created
 	}
+	e.UserMetadata, _ = args[servicebus.MetadataArg].(string)
 	e.Status, e.CreatedAt, e.UpdatedAt, e.AccessedAt = "Active", instant(created), instant(updated), zeroTime
 	e.EnableBatchedOperations, e.SupportOrdering, e.EnableExpress, e.DeadLetteringOnFilterEvaluationExceptions = new(true), new(true), new(false), new(false)
 	e.DuplicateDetectionHistoryTimeWindow, e.EntityAvailabilityStatus = "PT10M", "Available"
@@ -128,49 +137,64 @@ func (e *entity) changes(was *entity) (args amqp.Table, err error) {
 	if e.XMLName.Local != was.XMLName.Local {
 		return nil, errors.New("the entity is a " + kind)
 	}
-	for _, p := range []struct {
-		name  string
-		keeps bool
-		is    any
-	}{
-		{"RequiresSession", e.RequiresSession == nil || *e.RequiresSession == isSet(was.RequiresSession), false},
-		{"RequiresDuplicateDetection", e.RequiresDuplicateDetection == nil || *e.RequiresDuplicateDetection == isSet(was.RequiresDuplicateDetection), false},
-		{"EnablePartitioning", e.EnablePartitioning == nil || *e.EnablePartitioning == isSet(was.EnablePartitioning), false},
-		{"Status", e.Status == "" || e.Status == was.Status, was.Status},
-		{"ForwardTo", e.ForwardTo == "", "not set"},
-		{"ForwardDeadLetteredMessagesTo", e.ForwardDeadLetteredMessagesTo == "", "not set"},
-	} {
-		if !p.keeps {
-			return nil, fmt.Errorf("The value for the %s property of an existing %s cannot be changed. It is %v.", p.name, kind, p.is) //nolint:staticcheck // Azure's words
-		}
+	if name, is := e.fixed(was); name != "" {
+		return nil, fmt.Errorf("The value for the %s property of an existing %s cannot be changed. It is %v.", name, kind, is) //nolint:staticcheck // Azure's words
+	}
+	if given := e.DeadLetteringOnFilterEvaluationExceptions; given != nil && *given != isSet(was.DeadLetteringOnFilterEvaluationExceptions) {
+		return nil, errors.New("DeadLetteringOnFilterEvaluationExceptions: it cannot be turned on")
 	}
 	args = amqp.Table{}
-	if e.MaxDeliveryCount != 0 && e.MaxDeliveryCount != was.MaxDeliveryCount {
-		args["x-max-delivery-count"] = e.MaxDeliveryCount
+	if n := e.MaxDeliveryCount; n != nil && *n == 0 {
+		return nil, errNoDelivery
+	} else if n != nil && *n != *was.MaxDeliveryCount {
+		args["x-max-delivery-count"] = *n
+	}
+	if e.UserMetadata != "" && e.UserMetadata != was.UserMetadata {
+		args[servicebus.MetadataArg] = e.UserMetadata
 	}
 	if given := e.DeadLetteringOnMessageExpiration; given != nil && *given != isSet(was.DeadLetteringOnMessageExpiration) {
 		if args[policy.DeadLetterExpiredArg] = nil; !*given {
 			args[policy.DeadLetterExpiredArg] = false
 		}
 	}
-	for name, span := range map[string][2]string{
-		"x-message-ttl":         {e.DefaultMessageTimeToLive, was.DefaultMessageTimeToLive},
-		"x-auto-delete-on-idle": {e.AutoDeleteOnIdle, was.AutoDeleteOnIdle},
-		"x-lock-duration":       {e.LockDuration, was.LockDuration},
+	for _, span := range []struct{ name, property, given, is string }{
+		{"x-message-ttl", "DefaultMessageTimeToLive", e.DefaultMessageTimeToLive, was.DefaultMessageTimeToLive},
+		{"x-auto-delete-on-idle", "AutoDeleteOnIdle", e.AutoDeleteOnIdle, was.AutoDeleteOnIdle},
+		{"x-lock-duration", "LockDuration", e.LockDuration, was.LockDuration},
 	} {
-		if !sameSpan(span[0], span[1]) {
-			args[name] = nil
-			err = cmp.Or(servicebus.SetSpan(args, name, span[0]), err)
+		given, is := amqp.Table{}, amqp.Table{}
+		err = cmp.Or(err, servicebus.SetSpan(given, span.name, span.property, span.given))
+		_ = servicebus.SetSpan(is, span.name, span.property, span.is) // it is one already
+		if span.given != "" && given[span.name] != is[span.name] {
+			args[span.name] = given[span.name]
 		}
 	}
 	return args, err
 }
 
-// sameSpan reports whether two durations are equal; "" is any.
-func sameSpan(given, is string) bool {
-	n, err := servicebus.ParseDuration(given)
-	m, _ := servicebus.ParseDuration(is)
-	return given == "" || err == nil && (n == m || min(n, m) >= policy.MaxTTLMillis)
+// fixed names a property that Curfew does not keep, and that is given as another than it is; "": none. What an entity leaves out is as it is.
+func (e *entity) fixed(was *entity) (name string, is any) {
+	differs := func(given, is *bool) bool { return given != nil && *given != isSet(is) }
+	for _, p := range []struct {
+		name    string
+		differs bool
+		is      any
+	}{
+		{"RequiresSession", differs(e.RequiresSession, was.RequiresSession), false},
+		{"RequiresDuplicateDetection", differs(e.RequiresDuplicateDetection, was.RequiresDuplicateDetection), false},
+		{"EnablePartitioning", differs(e.EnablePartitioning, was.EnablePartitioning), false},
+		{"EnableBatchedOperations", differs(e.EnableBatchedOperations, was.EnableBatchedOperations), true},
+		{"Status", e.Status != "" && e.Status != was.Status, was.Status},
+		{"MaxSizeInMegabytes", e.MaxSizeInMegabytes != 0 && e.MaxSizeInMegabytes != was.MaxSizeInMegabytes, was.MaxSizeInMegabytes},
+		{"MaxMessageSizeInKilobytes", e.MaxMessageSizeInKilobytes != 0, "that of Curfew"},
+		{"ForwardTo", e.ForwardTo != "", "not set"},
+		{"ForwardDeadLetteredMessagesTo", e.ForwardDeadLetteredMessagesTo != "", "not set"},
+	} {
+		if p.differs {
+			return p.name, p.is
+		}
+	}
+	return "", nil
 }
 
 func isSet(flag *bool) bool { return flag != nil && *flag }

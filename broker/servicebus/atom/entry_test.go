@@ -2,6 +2,7 @@ package atom
 
 import (
 	"encoding/xml"
+	"errors"
 	"net/http/httptest"
 	"testing"
 
@@ -17,12 +18,12 @@ func TestDurations(t *testing.T) {
 		0: "PT0S", 1: "PT0.001S", 1500: "PT1.500S", 60_000: "PT1M", 90_000: "PT1M30S", 3_600_000: "PT1H",
 		86_400_000: "P1D", 93_600_000: "P1DT2H", 86_400_001: "P1DT0.001S",
 	} {
-		assert.Equal(t, text, duration(millis, forever))
+		assert.Equal(t, text, duration(millis, servicebus.Forever))
 		back, err := servicebus.ParseDuration(text)
 		require.NoError(t, err)
 		assert.Equal(t, millis, back, text)
 	}
-	assert.Equal(t, forever, duration(nil, forever))
+	assert.Equal(t, "never", duration(nil, "never"))
 }
 
 func TestInstants(t *testing.T) {
@@ -33,7 +34,7 @@ func TestInstants(t *testing.T) {
 // TestUpdates: what an update leaves out stays, and what cannot be changed is named.
 func TestUpdates(t *testing.T) {
 	yes, no := true, false
-	was := entity{XMLName: xml.Name{Local: "QueueDescription"}, LockDuration: "PT1M", MaxDeliveryCount: 10, DeadLetteringOnMessageExpiration: &yes, RequiresSession: &no}
+	was := entity{XMLName: xml.Name{Local: "QueueDescription"}, LockDuration: "PT1M", MaxDeliveryCount: new(int64(10)), MaxSizeInMegabytes: maxSize, DeadLetteringOnMessageExpiration: &yes, RequiresSession: &no}
 	was.settings(amqp.Table{"x-message-ttl": int64(3_600_000), servicebus.CreatedArg: int64(1_795_824_900_007)})
 	assert.Equal(t, "2026-11-28T00:15:00.007Z", was.CreatedAt)
 	assert.Equal(t, was.CreatedAt, was.UpdatedAt)
@@ -44,11 +45,14 @@ func TestUpdates(t *testing.T) {
 	}{
 		{"", entity{}, ""},
 		{"", was, ""},
-		{"", entity{LockDuration: "PT60S", DefaultMessageTimeToLive: "PT60M0S", AutoDeleteOnIdle: "P4000D", DeadLetteringOnMessageExpiration: &yes, RequiresSession: &no}, ""},
+		{"", entity{LockDuration: "PT60S", DefaultMessageTimeToLive: "PT60M0S", AutoDeleteOnIdle: "P10675199D", DeadLetteringOnMessageExpiration: &yes, RequiresSession: &no}, ""},
 		{"RequiresSession", entity{RequiresSession: &yes}, "false"},
 		{"RequiresDuplicateDetection", entity{RequiresDuplicateDetection: &yes}, "false"},
 		{"EnablePartitioning", entity{EnablePartitioning: &yes}, "false"},
 		{"Status", entity{Status: "Disabled"}, "Active"},
+		{"EnableBatchedOperations", entity{EnableBatchedOperations: &no}, "true"},
+		{"MaxSizeInMegabytes", entity{MaxSizeInMegabytes: 4096}, "1024"},
+		{"MaxMessageSizeInKilobytes", entity{MaxMessageSizeInKilobytes: 512}, "that of Curfew"},
 		{"ForwardTo", entity{ForwardTo: "q"}, "not set"},
 		{"ForwardDeadLetteredMessagesTo", entity{ForwardDeadLetteredMessagesTo: "q"}, "not set"},
 	} {
@@ -63,18 +67,39 @@ func TestUpdates(t *testing.T) {
 	topic := entity{XMLName: xml.Name{Local: "TopicDescription"}}
 	_, err := topic.changes(&was)
 	assert.EqualError(t, err, "the entity is a Queue")
-	change := entity{XMLName: was.XMLName, LockDuration: "PT2M", DefaultMessageTimeToLive: forever, AutoDeleteOnIdle: "PT10M", MaxDeliveryCount: 11, DeadLetteringOnMessageExpiration: &no}
+	change := entity{XMLName: was.XMLName, LockDuration: "PT2M", DefaultMessageTimeToLive: servicebus.Forever, AutoDeleteOnIdle: "PT10M", MaxDeliveryCount: new(int64(11)), UserMetadata: "of the shop", DeadLetteringOnMessageExpiration: &no}
 	args, err := change.changes(&was)
 	require.NoError(t, err)
 	assert.Equal(t, amqp.Table{
-		"x-lock-duration": int64(120_000), "x-message-ttl": nil, "x-auto-delete-on-idle": int64(600_000), "x-max-delivery-count": int64(11), "x-dead-lettering-on-message-expiration": false,
+		"x-lock-duration": int64(120_000), "x-message-ttl": nil, "x-auto-delete-on-idle": int64(600_000), "x-max-delivery-count": int64(11), servicebus.MetadataArg: "of the shop", "x-dead-lettering-on-message-expiration": false,
 	}, args)
 	was.DeadLetteringOnMessageExpiration = &no
 	args, err = (&entity{XMLName: was.XMLName, DeadLetteringOnMessageExpiration: &yes}).changes(&was)
 	require.NoError(t, err)
 	assert.Equal(t, amqp.Table{"x-dead-lettering-on-message-expiration": nil}, args)
-	_, err = (&entity{XMLName: was.XMLName, LockDuration: "soon"}).changes(&was)
-	assert.EqualError(t, err, `"soon" is not a duration such as PT1M or P14D`)
+	for want, change := range map[string]entity{
+		`LockDuration: "soon" is not a duration such as PT1M or P14D`:                                                            {LockDuration: "soon"},
+		"DefaultMessageTimeToLive: PT0S is too short":                                                                            {DefaultMessageTimeToLive: "PT0S"},
+		"AutoDeleteOnIdle: P4000D is more than ten years, P3650D; leave it out for no limit, or give P10675199DT2H48M5.4775807S": {AutoDeleteOnIdle: "P4000D"},
+		"MaxDeliveryCount: at least 1":                                                                                           {MaxDeliveryCount: new(int64)},
+		"DeadLetteringOnFilterEvaluationExceptions: it cannot be turned on":                                                      {DeadLetteringOnFilterEvaluationExceptions: &yes},
+	} {
+		change.XMLName = was.XMLName
+		_, err = change.changes(&was)
+		assert.EqualError(t, err, want)
+	}
+}
+
+// TestWordsOfProperties: a refusal of the broker names the property that a client knows.
+func TestWordsOfProperties(t *testing.T) {
+	for is, want := range map[string]string{
+		"PRECONDITION_FAILED - invalid arg 'x-auto-delete-on-idle' for queue 'q' in vhost '/': 60000 is less than 300000": "AutoDeleteOnIdle: 60000 is less than 300000",
+		"PRECONDITION_FAILED - invalid arg 'x-max-delivery-count' for queue 'q' in vhost '/': {value_too_large,70000}":    "MaxDeliveryCount: 70000 is too much",
+		"PRECONDITION_FAILED - invalid arg 'x-max-length' for queue 'q' in vhost '/': {value_negative,-1}":                "PRECONDITION_FAILED - invalid arg 'x-max-length' for queue 'q' in vhost '/': {value_negative,-1}",
+		"anything": "anything",
+	} {
+		assert.EqualError(t, inProperties(errors.New(is)), want)
+	}
 }
 
 func TestWhoIsAnAdministrationClient(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +35,7 @@ func Mine(r *http.Request) bool {
 
 const (
 	maxBody       = 64 << 10
+	maxSize       = 1024 // MaxSizeInMegabytes: Azure's default
 	subscriptions = "/subscriptions/"
 	vhostName     = "/"
 )
@@ -152,7 +154,7 @@ func (c *call) subscriptions(topic string) []*broker.Queue {
 }
 
 func (c *call) topic(x broker.ExchangeInfo) entry[entity] {
-	e := entity{XMLName: xml.Name{Space: busSpace, Local: "TopicDescription"}, MaxSizeInMegabytes: 1024, RequiresDuplicateDetection: new(bool), EnablePartitioning: new(bool), SizeInBytes: new(int64)}
+	e := entity{XMLName: xml.Name{Space: busSpace, Local: "TopicDescription"}, MaxSizeInMegabytes: maxSize, RequiresDuplicateDetection: new(bool), EnablePartitioning: new(bool), SizeInBytes: new(int64)}
 	e.settings(x.Args)
 	n := len(c.subscriptions(x.Name))
 	e.SubscriptionCount = &n
@@ -168,7 +170,8 @@ func (c *call) queue(q *broker.Queue) entry[entity] {
 	e := entity{XMLName: xml.Name{Space: busSpace, Local: kind}, RequiresSession: new(bool), LockDuration: duration(i.Args["x-lock-duration"], "PT0S")}
 	e.settings(i.Args)
 	e.AccessedAt = instant(c.Operations.Broker.UnixMillis(q.Messages.Idle.LastUse(c.Operations.Broker.Now())))
-	e.MaxDeliveryCount, _ = amqp.Integer(i.Args["x-max-delivery-count"])
+	e.MaxDeliveryCount = new(int64)
+	*e.MaxDeliveryCount, _ = amqp.Integer(i.Args["x-max-delivery-count"])
 	drops := i.Args[policy.DeadLetterExpiredArg] == false
 	e.DeadLetteringOnMessageExpiration = new(bool)
 	*e.DeadLetteringOnMessageExpiration = !drops
@@ -179,7 +182,7 @@ func (c *call) queue(q *broker.Queue) entry[entity] {
 		n.DeadLetterMessageCount = ready + unacked
 	}
 	if kind == "QueueDescription" {
-		e.MaxSizeInMegabytes, e.RequiresDuplicateDetection, e.EnablePartitioning, e.SizeInBytes = 1024, new(bool), new(bool), &size
+		e.MaxSizeInMegabytes, e.RequiresDuplicateDetection, e.EnablePartitioning, e.SizeInBytes = maxSize, new(bool), new(bool), &size
 		n.ScheduledMessageCount = c.scheduled(q.Name)
 	}
 	total := int64(n.ActiveMessageCount + n.DeadLetterMessageCount + n.ScheduledMessageCount)
@@ -294,11 +297,40 @@ func (c *call) put(path string) {
 	if err == nil && !ok {
 		err = errors.New("the entity was deleted at once")
 	}
-	if err != nil {
-		refuse(c.w, http.StatusBadRequest, err)
-		return
+	switch {
+	case errors.Is(err, errNoTopic):
+		refuse(c.w, http.StatusNotFound, err)
+	case err != nil:
+		refuse(c.w, http.StatusBadRequest, inProperties(err))
+	default:
+		write(c.w, status, made)
 	}
-	write(c.w, status, made)
+}
+
+var errNoTopic = errors.New("the topic does not exist")
+
+// ofArgument finds in a refusal of the broker what an argument is, and what is wrong with it.
+var ofArgument = regexp.MustCompile(`invalid arg '([^']+)' for .*?: (.*)$`)
+
+// inProperties is an error in the words of the administration API: of properties, not of arguments.
+func inProperties(err error) error {
+	found := ofArgument.FindStringSubmatch(err.Error())
+	if found == nil {
+		return err
+	}
+	property := map[string]string{
+		"x-message-ttl": "DefaultMessageTimeToLive", "x-auto-delete-on-idle": "AutoDeleteOnIdle", "x-lock-duration": "LockDuration", "x-max-delivery-count": "MaxDeliveryCount",
+	}[found[1]]
+	if property == "" {
+		return err
+	}
+	why := found[2]
+	for term, words := range map[string]string{"{value_too_large,": " is too much", "{value_negative,": " is less than 0", "{value_zero,": " is too little"} {
+		if n, is := strings.CutPrefix(why, term); is {
+			why = strings.TrimSuffix(n, "}") + words
+		}
+	}
+	return fmt.Errorf("%s: %s", property, why)
 }
 
 // update changes an entity. That nothing of it changes is not the end: its deferred messages may have missed the last update.
@@ -343,11 +375,21 @@ func (c *call) declare(path string, given *entity) error {
 	if isPart(path) {
 		return fmt.Errorf("%s is the end of no entity's name", servicebus.DeferredSuffix)
 	}
-	d := given.described(path)
+	d, err := given.described(path)
+	if err != nil {
+		return err
+	}
+	kind := strings.TrimSuffix(given.XMLName.Local, "Description")
+	unfit := func(err error) error {
+		if name, only := given.fixed(&entity{Status: "Active", MaxSizeInMegabytes: maxSize, EnableBatchedOperations: new(true)}); err == nil && name != "" {
+			err = fmt.Errorf("The value for the %s property of a %s can only be %v.", name, kind, only) //nolint:staticcheck // as Azure's words for an existing one
+		}
+		return err
+	}
 	o, ctx, now := c.Operations, c.r.Context(), c.Operations.Broker.UnixMillis(c.Operations.Broker.Now())
 	if given.XMLName.Local == "TopicDescription" {
 		args, err := d.TopicArgs()
-		if err == nil {
+		if err = unfit(err); err == nil {
 			args[servicebus.CreatedArg] = now
 			_, err = admin.DeclareExchange.Do(ctx, o, c.actor, admin.NewExchange{Exchange: path, VHost: vhostName, Type: servicebus.TopicKind, Durable: true, Arguments: args})
 		}
@@ -363,11 +405,11 @@ func (c *call) declare(path string, given *entity) error {
 	}
 	if subscription != "" {
 		if name = queueName(topic, subscription); c.vh.Exchanges.Check(topic) != nil {
-			return errors.New("the topic does not exist")
+			return errNoTopic
 		}
 	}
 	args, err := d.Args()
-	if err == nil {
+	if err = unfit(err); err == nil {
 		args[servicebus.CreatedArg] = now
 		_, err = admin.DeclareQueue.Do(ctx, o, c.actor, admin.NewQueue{Queue: name, VHost: vhostName, Durable: true, Arguments: args})
 	}
