@@ -114,7 +114,7 @@ func TestGroupsAndSearch(t *testing.T) {
 
 	found, next, err := deadletters.Search(t.Context(), d.dlq, "", deadletters.Look{Count: 2, BodyBytes: 3})
 	require.NoError(t, err)
-	assert.Equal(t, `{"o`, string(found[0].Body))
+	assert.Equal(t, `{"o`, string(found[0].Message.Body))
 	assert.Equal(t, 12, found[0].BodyBytes)
 	found, next, err = deadletters.Search(t.Context(), d.dlq, "", deadletters.Look{After: next, Count: 2})
 	require.NoError(t, err)

@@ -17,17 +17,26 @@ import (
 	"curfew/broker/queue"
 )
 
-// Draft is what will be published in place of one dead letter. A person may read and change it.
+// Draft is what will be published in place of one dead letter. A person may read and change it. In JSON its body is a text (Payload); here it is Body.
 type Draft struct {
-	QueueID              uint64 // the incarnation of the queue that it was read in; 0: any queue of the name
-	Exchange, RoutingKey string
+	QueueID    uint64 `json:"queue_id,string" is:"text" doc:"of the queue that was read; absent: any queue of the name"`
+	Exchange   string `json:"exchange" log:"exchange"`
+	RoutingKey string `json:"routing_key" log:"routing_key"`
 	// Properties are JSON, as Export writes them, except that all integers in the headers are plain. Those that are not changed keep
 	// their types.
-	Properties []byte
-	Body       []byte
+	Properties json.RawMessage `json:"properties" is:"object" doc:"as in an exported file"`
+	Payload    string          `json:"payload"`
+	Encoding   string          `json:"payload_encoding" doc:"string or base64"`
+	Body       []byte          `json:"-"`
 	// Unpacked: Body is text that was unpacked according to the property content-encoding. It is packed again before it is sent.
-	Unpacked bool
+	Unpacked bool `json:"unpacked,omitempty" doc:"the payload is text without the content-encoding, and is packed again"`
 }
+
+// Stays is the error about a message that stays where it is.
+type Stays struct{ Why SkipReason }
+
+// Error implements error.
+func (e *Stays) Error() string { return "the message stays where it is: " + string(e.Why) }
 
 // maxPlain is the length of the longest text that is unpacked for a person, in bytes.
 const maxPlain = 4 << 20
@@ -43,11 +52,11 @@ func DraftOf(b *broker.Broker, q *broker.Queue, seq queue.Seq) (d Draft, ok bool
 	if !ok || x.State != queue.Ready {
 		return d, false, nil
 	}
-	l, now := letterOf(&x, nil), b.UnixMillis(b.Now())
+	l, now := LetterOf(&x, nil), b.UnixMillis(b.Now())
 	o := Options{To: ToOrigin, TTL: TTLFresh, MaxReplays: math.MaxInt64}
 	m, skipped := o.rewrite(&l, "", now)
 	if skipped != "" {
-		o.To, o.Exchange, o.Key = ToExchange, l.Exchange, l.RoutingKey
+		o.To, o.Exchange, o.Key = ToExchange, string(l.Message.Exchange), string(l.Message.RoutingKey)
 		m, _ = o.rewrite(&l, "", now)
 	}
 	p, err := broker.ParseStored(m.Properties)

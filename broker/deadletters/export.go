@@ -138,8 +138,8 @@ func Export(ctx context.Context, q *broker.Queue, f Filter, upTo Position, begin
 			encoder.SetEscapeHTML(false)
 		}
 		failed = encoder.Encode(line{
-			VHost: q.VHost().Name(), Queue: q.Name, Seq: l.Seq, Exchange: shortText(l.Exchange), RoutingKey: shortText(l.RoutingKey),
-			Properties: propertyMap{l.Properties}, Payload: l.Body,
+			VHost: q.VHost().Name(), Queue: q.Name, Seq: l.Seq, Exchange: shortText(l.Message.Exchange), RoutingKey: shortText(l.Message.RoutingKey),
+			Properties: propertyMap{l.Properties}, Payload: l.Message.Body,
 		})
 		return failed == nil
 	}, nil)

@@ -272,7 +272,7 @@ func TestNewestFirst(t *testing.T) {
 				found, next, err := deadletters.Search(t.Context(), d.dlq, f, deadletters.Look{After: after, Newest: newest, Count: 100, BodyBytes: -1})
 				require.NoError(t, err)
 				for i := range found {
-					bodies = append(bodies, string(found[i].Body))
+					bodies = append(bodies, string(found[i].Message.Body))
 				}
 				if after = next; next == 0 {
 					break
@@ -299,7 +299,7 @@ func TestSelectedAreOfOneQueue(t *testing.T) {
 	found, _, err := deadletters.Search(t.Context(), d.dlq, f, deadletters.Look{Count: 10, BodyBytes: -1, Position: at})
 	require.NoError(t, err)
 	require.Len(t, found, 2)
-	assert.Equal(t, "1 3", string(found[0].Body)+" "+string(found[1].Body))
+	assert.Equal(t, "1 3", string(found[0].Message.Body)+" "+string(found[1].Message.Body))
 	at.QueueID++
 	_, err = deadletters.Purge(t.Context(), d.b, d.dlq, f, deadletters.Confirmation{Messages: 2, Position: at}, func(int) {})
 	require.ErrorIs(t, err, deadletters.ErrRedeclared)

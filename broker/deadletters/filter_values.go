@@ -44,9 +44,9 @@ func (l *Letter) deaths() any {
 
 // unpacked is the body without its content encoding.
 func (l *Letter) unpacked() []byte {
-	body, _, err := Unpack(l.Properties.ContentEncoding, l.Body, maxFiltered)
+	body, _, err := Unpack(l.Properties.ContentEncoding, l.Message.Body, maxFiltered)
 	if err != nil && len(body) == 0 {
-		return l.Body
+		return l.Message.Body
 	}
 	return body
 }

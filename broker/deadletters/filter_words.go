@@ -70,7 +70,7 @@ var Fields = []Field{
 	field("json", types.Any, "the body as JSON, if it is JSON and has 1 MiB at most", `json.customer.id == 7`, func(l *Letter) any { return l.json() }),
 	field("body", text, "the body as text, without its content encoding; 4 MiB at most of a packed one", `body contains "timeout"`, func(l *Letter) any { return string(l.unpacked()) }),
 	field("deaths", dead, "all its deaths, the last first, each with reason, queue, exchange, routing_keys, count and time", `any(deaths, .queue == "orders")`, func(l *Letter) any { return l.deaths() }),
-	field("via", text, "the exchange by which it came to the queue that it is in", `via == "dlx"`, func(l *Letter) any { return l.Exchange }),
+	field("via", text, "the exchange by which it came to the queue that it is in", `via == "dlx"`, func(l *Letter) any { return string(l.Message.Exchange) }),
 	field("replays", whole, "how often it was replayed", `replays == 0`, func(l *Letter) any { return int(l.Replays) }),
 	field("run", text, "the ID of the replay that replayed it last", `run != ""`, func(l *Letter) any { return l.ReplayID }),
 	field("redelivered", yes, "whether it was delivered before", `redelivered`, func(l *Letter) any { return l.Redelivered }),

@@ -85,7 +85,7 @@ func Groups(ctx context.Context, q *broker.Queue, f Filter, byType bool, now tim
 			k.kind = l.Properties.Type
 		}
 		if parked {
-			k.toward = l.Exchange
+			k.toward = string(l.Message.Exchange)
 		}
 		if groups[k] == nil && len(groups) >= maxGroups {
 			k = key{reason: "other"}
@@ -97,7 +97,7 @@ func Groups(ctx context.Context, q *broker.Queue, f Filter, byType bool, now tim
 				g.Type = &k.kind
 			}
 			if parked && k.reason != "other" {
-				g.Toward, g.Key, g.Why = l.Exchange, l.RoutingKey, causeOf(q, l)
+				g.Toward, g.Key, g.Why = k.toward, string(l.Message.RoutingKey), causeOf(q, l)
 			}
 			groups[k] = g
 		}
@@ -117,11 +117,12 @@ func Groups(ctx context.Context, q *broker.Queue, f Filter, byType bool, now tim
 
 // causeOf returns why a message is parked. A parked message keeps the exchange and the key by which it was to be routed.
 func causeOf(q *broker.Queue, l *Letter) Cause {
-	_, missing := q.VHost().Exchanges.Get(l.Exchange)
+	exchange := string(l.Message.Exchange)
+	_, missing := q.VHost().Exchanges.Get(exchange)
 	switch {
 	case missing != nil:
 		return CauseNoExchange
-	case len(q.VHost().Destinations(l.Exchange, l.RoutingKey)) == 0:
+	case len(q.VHost().Destinations(exchange, string(l.Message.RoutingKey))) == 0:
 		return CauseNoQueue
 	}
 	return CauseMended

@@ -5,8 +5,6 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
-	"curfew/broker/deadline"
-	"curfew/broker/queue"
 )
 
 // Headers by which a letter tells of its past.
@@ -31,43 +29,30 @@ type Death struct {
 	ExpiresAt  int64     `json:"original_expires_at,omitempty"` // the header x-expires-at that it had, Unix ms
 }
 
-// Letter is a message as it is in its queue, with its history. Seq is zero for a message that
-// is in no queue, such as one from a file.
+// Letter is a message as it is in its queue, with its history.
 type Letter struct {
-	Seq         queue.Seq
-	State       queue.State
-	Deadline    deadline.Instant // 0: none
-	Persistent  bool
-	Redelivered bool
-	Exchange    string // by which it came here
-	RoutingKey  string
-	Properties  amqp.Properties
-	Body        []byte // all of it, or its beginning
-	BodyBytes   int    // the whole body's size
-	Deaths      []Death
-	Replays     int64
-	ReplayID    string // of the replay that replayed it last; "" none
+	broker.Browsed
+	Properties amqp.Properties // empty if they cannot be read
+	Deaths     []Death
+	Replays    int64
+	ReplayID   string // of the replay that replayed it last; "" none
 }
 
-// letterOf reads a message, with the headers that are wanted; nil: all. If its properties cannot be read, the letter has none.
-func letterOf(x *broker.Browsed, wants func(name []byte) bool) Letter {
+// LetterOf reads a message, with the headers that are wanted; nil: all.
+func LetterOf(x *broker.Browsed, wants func(name []byte) bool) Letter {
+	l := Letter{Browsed: *x}
 	p, err := x.DecodeWanted(wants)
-	if err != nil {
-		p = amqp.Properties{}
+	if err == nil {
+		l.Properties = p
 	}
-	l := Letter{
-		Seq: x.Seq, State: x.State, Deadline: x.Deadline, Persistent: x.Persistent, Redelivered: x.Redelivered,
-		Exchange: string(x.Message.Exchange), RoutingKey: string(x.Message.RoutingKey),
-		Properties: p, Body: x.Message.Body, BodyBytes: x.BodyBytes,
-	}
-	entries, _ := p.Headers[deathHeader].([]any)
+	entries, _ := l.Properties.Headers[deathHeader].([]any)
 	for _, e := range entries {
 		if t, ok := e.(amqp.Table); ok {
 			l.Deaths = append(l.Deaths, deathOf(t))
 		}
 	}
-	l.Replays, _ = amqp.Integer(p.Headers[replaysHeader])
-	l.ReplayID, _ = p.Headers[replayHeader].(string)
+	l.Replays, _ = amqp.Integer(l.Properties.Headers[replaysHeader])
+	l.ReplayID, _ = l.Properties.Headers[replayHeader].(string)
 	return l
 }
 

@@ -125,7 +125,7 @@ func (o *Options) rewrite(l *Letter, replayID string, now int64) (m broker.Publi
 		strip(p.Headers)
 	}
 	p.Headers[replaysHeader], p.Headers[replayHeader] = l.Replays+1, replayID
-	m.Properties, m.Body = p.Append(nil), l.Body
+	m.Properties, m.Body = p.Append(nil), l.Message.Body
 	return m, ""
 }
 
@@ -141,11 +141,11 @@ func (o *Options) address(l *Letter, m *broker.Publication, headers amqp.Table) 
 		if key == "" && len(first.Keys) > 0 {
 			key = first.Keys[0]
 		} else if key == "" {
-			key = l.RoutingKey
+			key = string(l.Message.RoutingKey)
 		}
 		m.Exchange, m.RoutingKey = []byte(o.Exchange), []byte(key)
 	case o.To == ToOnward:
-		m.Exchange, m.RoutingKey = []byte(l.Exchange), []byte(l.RoutingKey)
+		m.Exchange, m.RoutingKey = l.Message.Exchange, l.Message.RoutingKey
 	case !died || o.To == ToOrigin && len(first.Keys) == 0:
 		return false
 	case o.To == ToQueue:

@@ -114,7 +114,7 @@ func lettersAtEnds(q *broker.Queue) iter.Seq[Letter] {
 				if !bytes.Contains(page[i].Message.Properties, []byte(deathHeader)) { // most have none, and reading them all takes long
 					continue
 				}
-				if l := letterOf(&page[i], deathHeaders); len(l.Deaths) > 0 && !yield(l) {
+				if l := LetterOf(&page[i], deathHeaders); len(l.Deaths) > 0 && !yield(l) {
 					return
 				}
 			}

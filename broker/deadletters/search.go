@@ -74,15 +74,15 @@ func walk(ctx context.Context, q *broker.Queue, w Look, m *matcher, fn func(*Let
 			} else if late {
 				continue
 			}
-			l := letterOf(&page[i], wants)
+			l := LetterOf(&page[i], wants)
 			if !m.matches(&l) {
 				continue
 			}
 			if wants != nil && !w.brief {
-				l = letterOf(&page[i], nil)
+				l = LetterOf(&page[i], nil)
 			}
-			if w.BodyBytes >= 0 && len(l.Body) > w.BodyBytes {
-				l.Body = l.Body[:w.BodyBytes]
+			if w.BodyBytes >= 0 && len(l.Message.Body) > w.BodyBytes {
+				l.Message.Body = l.Message.Body[:w.BodyBytes]
 			}
 			if !fn(&l) {
 				return nil
@@ -152,7 +152,7 @@ func Search(ctx context.Context, q *broker.Queue, f Filter, look Look) (found []
 func At(q *broker.Queue, seq queue.Seq, bodyBytes int) (l Letter, ok bool) {
 	x, ok := q.Messages.BrowseOne(seq, bodyBytes)
 	if ok {
-		l = letterOf(&x, nil)
+		l = LetterOf(&x, nil)
 	}
 	return l, ok
 }

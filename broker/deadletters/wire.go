@@ -9,14 +9,9 @@ type Page struct {
 	Position Position  `json:"position"` // how far the queue was filled then
 }
 
-// Item is a dead letter, as the API answers.
-type Item struct {
-	Letter      Letter         `json:"-"`     // as it is in the queue
-	Seq         queue.Seq      `json:"seq"`   // the message's number in the queue
-	State       string         `json:"state"` // ready or unacked
-	Persistent  bool           `json:"persistent"`
+// Message is a message, as the API answers.
+type Message struct {
 	Redelivered bool           `json:"redelivered"`
-	Deadline    *int64         `json:"deadline"`    // Unix ms; null: it has none
 	Exchange    string         `json:"exchange"`    // by which it came here
 	RoutingKey  string         `json:"routing_key"` // with which it came here
 	Properties  map[string]any `json:"properties"`  // the ones that it has, by RabbitMQ's names
@@ -24,15 +19,29 @@ type Item struct {
 	Payload     string         `json:"payload"`                     // the body, or its beginning
 	Encoding    string         `json:"payload_encoding"`            // string or base64
 	Truncated   bool           `json:"payload_truncated,omitempty"` // it is only the beginning
-	Deaths      []Death        `json:"deaths"`                      // the latest first
-	Replays     int64          `json:"replays"`                     // how often it was replayed
-	ReplayID    string         `json:"replay_run"`                  // ID of the replay that replayed it last; empty: none did
+}
+
+// Queued is a message in its queue, as the API answers.
+type Queued struct {
+	Seq        queue.Seq `json:"seq"`   // the message's number in the queue
+	State      string    `json:"state"` // ready or unacked
+	Persistent bool      `json:"persistent"`
+	Deadline   *int64    `json:"deadline"` // Unix ms; null: it has none
+	Message
+}
+
+// Item is a dead letter, as the API answers.
+type Item struct {
+	Letter Letter `json:"-"` // as it is in the queue
+	Queued
+	Deaths   []Death `json:"deaths"`     // the latest first
+	Replays  int64   `json:"replays"`    // how often it was replayed
+	ReplayID string  `json:"replay_run"` // ID of the replay that replayed it last; empty: none did
 }
 
 // Whole is a dead letter with its whole body, as the API answers.
 type Whole struct {
 	Item
-	Position Position `json:"-"`               // how far the queue is filled
 	QueueID  uint64   `json:"queue_id,string"` // of the queue that was read; differs if the queue is deleted and declared again
 	Unpacked *Decoded `json:"unpacked,omitempty"`
 }

@@ -5,6 +5,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadletters"
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
 	"curfew/broker/operate/messages"
@@ -25,6 +26,12 @@ var ackModes = map[string]operate.GetRequest{
 	"reject_requeue_true":  {After: broker.PutBack},
 	"ack_requeue_false":    {NoAck: true},
 	"reject_requeue_false": {After: broker.Reject},
+}
+
+// got is a message in the answer, with the number of those behind it.
+type got struct {
+	deadletters.Message
+	Behind int `json:"message_count"`
 }
 
 // getMessages takes messages from the queue, and puts them back or not, as the mode says.
@@ -48,29 +55,18 @@ func getMessages(r *request) error {
 	if want.Count < 0 {
 		get.Count = math.MaxInt
 	}
-	list := []object{}
+	list := []got{}
 	err = r.Operations.Get(r.HTTP.Context(), r.Actor, get, func(d *broker.Delivery) {
 		m := broker.Browsed{Message: d.Message, Redelivered: d.Redelivered, BodyBytes: len(d.Message.Body)}
 		if want.Truncate >= 0 {
 			m.Message.Body = m.Message.Body[:min(want.Truncate, m.BodyBytes)]
 		}
-		o := messageObject(&m, want.Encoding)
-		o["message_count"] = d.Ready
-		list = append(list, o)
+		list = append(list, got{messages.MessageOf(&m, want.Encoding), d.Ready})
 	})
 	if err != nil {
 		return prefixed(err)
 	}
 	return r.Answer(list)
-}
-
-// messageObject returns a message in the form of RabbitMQ's get. encoding is the encoding of the body: "base64"; with any other value a UTF-8 body is text.
-func messageObject(m *broker.Browsed, encoding string) object {
-	payload, encoding := messages.Encoded(m.Message.Body, encoding)
-	return object{
-		"payload_bytes": m.BodyBytes, "redelivered": m.Redelivered, "exchange": string(m.Message.Exchange), "routing_key": string(m.Message.RoutingKey),
-		"properties": messages.PropertiesOf(m.Message.Properties), "payload": payload, "payload_encoding": encoding,
-	}
 }
 
 // prefixed keeps the code's name before the text, as RabbitMQ does here.
@@ -96,6 +92,14 @@ type look struct {
 	Offset   int    `json:"offset"`
 	Count    int    `json:"count" default:"10"`
 	Truncate int    `json:"truncate" default:"4096"`
+}
+
+// peeked is a message in the answer, with its place.
+type peeked struct {
+	deadletters.Queued
+	Position   int    `json:"position"`
+	Expired    bool   `json:"expired"`
+	WaitsUntil *int64 `json:"waits_until,omitempty"`
 }
 
 // peek shows messages and changes nothing.
@@ -124,23 +128,14 @@ func peek(r *request) error {
 	if err != nil {
 		return err
 	}
-	list := []object{}
+	list := []peeked{}
 	for i := range found {
-		list = append(list, peekObject(r, &found[i], want.Encoding))
+		m := &found[i]
+		one := peeked{Queued: messages.QueuedOf(r.api.b, &m.Browsed, want.Encoding), Position: m.Position, Expired: m.Expired}
+		if m.WaitsUntil != 0 {
+			one.WaitsUntil = new(r.api.b.UnixMillis(m.WaitsUntil))
+		}
+		list = append(list, one)
 	}
 	return r.Answer(list)
-}
-
-// peekObject returns a message in the form of a get, with its state.
-func peekObject(r *request, m *operate.Message, encoding string) object {
-	o := messageObject(&m.Browsed, encoding)
-	o["seq"], o["position"], o["state"] = uint64(m.Seq), m.Position, m.State.String()
-	o["persistent"], o["expired"], o["deadline"] = m.Persistent, m.Expired, nil
-	if m.Deadline != 0 {
-		o["deadline"] = m.DeadlineMillis
-	}
-	if m.WaitsUntil != 0 {
-		o["waits_until"] = r.api.b.UnixMillis(m.WaitsUntil)
-	}
-	return o
 }

@@ -13,6 +13,7 @@ import (
 
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
+	"curfew/broker/policy"
 )
 
 // Wrong is what is wrong with a field of a request: in words, or as RabbitMQ's API says it, by a code and what that is about.
@@ -111,6 +112,11 @@ func (f *Field) set(to reflect.Value, v any) error {
 			return &Wrong{Field: f.Name, Text: f.Name + ": " + err.Error()}
 		}
 		return nil
+	}
+	if f.IsJSON() {
+		raw, err := policy.FormatJSON(v, "")
+		to.SetBytes(raw)
+		return err
 	}
 	switch to.Kind() {
 	case reflect.String:

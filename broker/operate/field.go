@@ -2,6 +2,7 @@ package operate
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"reflect"
@@ -193,6 +194,9 @@ func kindOf(of reflect.Type) Kind {
 	}
 	return Text
 }
+
+// IsJSON reports whether the field has JSON as it was written, with its numbers.
+func (f *Field) IsJSON() bool { return f.of == reflect.TypeFor[json.RawMessage]() }
 
 // On reports whether a face has the field: "api", "command", "page", "list" or "table".
 func (f *Field) On(face string) bool { return !slices.Contains(f.hidden, face) }

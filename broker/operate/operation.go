@@ -41,6 +41,7 @@ type Op struct {
 	Quiet                     bool           // it changes nothing, and is not recorded; unlike one that Looks it does not open other virtual hosts to the role Monitor
 	Watched                   bool           // the command has --watch
 	Slow                      bool           // it may take longer than other requests
+	Body                      int64          // the longest body that the API takes, most of it a payload, in bytes; 0: that of other requests
 	Begins                    bool           // it begins a run, and returns it, unless it is for a dry run
 	Long                      bool           // it may take long: it is a run (Begin), for which a client need not wait
 	// Page has what the dashboard shows of it.

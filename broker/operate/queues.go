@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker"
-	"curfew/broker/amqp"
+	"curfew/broker/deadletters"
 	"curfew/broker/deadline"
 	"curfew/broker/memory"
 	"curfew/broker/policy"
@@ -150,10 +150,10 @@ type Seq = queue.Seq
 
 // Message is a message as it is in its queue.
 type Message struct {
-	broker.Browsed
-	DeadlineMillis int64           // Unix ms by the wall clock; 0 none
-	Properties     amqp.Properties // empty if they cannot be read
-	QueueID        uint64          // the incarnation of its queue
+	deadletters.Letter
+	DeadlineMillis int64                // Unix ms by the wall clock; 0 none
+	QueueID        uint64               // the incarnation of its queue
+	UpTo           deadletters.Position // of the queue, if the message was looked up
 }
 
 // The states of a message that a consumer holds, and of one that waits for another try.
@@ -162,12 +162,9 @@ const (
 	Waiting = queue.Waiting
 )
 
+// Message is a message with what pages show of it.
 func (o *Operations) Message(q *broker.Queue, x *broker.Browsed) Message {
-	m := Message{Browsed: *x, DeadlineMillis: o.Broker.UnixMillis(x.Deadline), QueueID: q.ID}
-	if p, err := x.Decode(); err == nil {
-		m.Properties = p
-	}
-	return m
+	return Message{Letter: deadletters.LetterOf(x, nil), DeadlineMillis: o.Broker.UnixMillis(x.Deadline), QueueID: q.ID}
 }
 
 // The bounds of a peek.
@@ -222,17 +219,19 @@ func (o *Operations) Peek(_ context.Context, a Actor, r PeekRequest) ([]Message,
 	return list, err
 }
 
-// Look returns one message by its number, with bodyBytes of its body, at most 16 MiB.
+// Look returns one message by its number, ready or unacked, with bodyBytes of its body (<0 all).
 func (o *Operations) Look(_ context.Context, a Actor, at QueueName, seq queue.Seq, bodyBytes int) (Message, error) {
 	q, err := o.queue(&a, Peek, at)
 	if err != nil {
 		return Message{}, err
 	}
-	x, ok := q.Messages.BrowseOne(seq, min(max(bodyBytes, 0), MaxPeekBytes))
+	x, ok := q.Messages.BrowseOne(seq, bodyBytes)
 	if !ok {
 		return Message{}, ErrMessageGone
 	}
-	return o.Message(q, &x), nil
+	m := o.Message(q, &x)
+	m.UpTo = deadletters.PositionOf(q, time.UnixMilli(o.Broker.UnixMillis(o.Broker.Now())))
+	return m, nil
 }
 
 // Nobody is the owner of what operations declare or read: exclusive queues of others stay closed to them.

@@ -1,9 +1,11 @@
 package rest
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 
+	"curfew/broker/operate"
 	"curfew/broker/policy"
 )
 
@@ -13,14 +15,15 @@ type Fields map[string]any
 
 // Fields reads the body, which must have these keys. An empty body, or null, which some clients send, is an empty object.
 func (r *Request) Fields(needed ...string) (Fields, error) {
-	f, err := r.fields()
+	f, err := r.fields(nil)
 	if err == nil {
 		err = f.Need(needed...)
 	}
 	return f, err
 }
 
-func (r *Request) fields() (Fields, error) {
+// fields reads the body of a request for an operation; nil: for none. What a field has that is JSON stays as it was sent.
+func (r *Request) fields(op *operate.Op) (Fields, error) {
 	b, err := r.ReadBody()
 	if err != nil {
 		return nil, err
@@ -28,29 +31,26 @@ func (r *Request) fields() (Fields, error) {
 	if len(strings.TrimSpace(string(b))) == 0 {
 		return Fields{}, nil
 	}
-	v, err := policy.ParseJSON(b)
-	if err != nil {
+	decoder := json.NewDecoder(bytes.NewReader(b))
+	decoder.UseNumber()
+	var v any
+	if decoder.Decode(&v) != nil {
 		return nil, ErrNotJSON
 	}
 	switch v := v.(type) {
 	case nil:
 		return Fields{}, nil
 	case map[string]any:
+		for name, one := range v {
+			if op == nil || op.Field(name) == nil || !op.Field(name).IsJSON() {
+				v[name] = policy.Whole(one)
+			}
+		}
 		return v, nil
 	case string:
 		return nil, Bad("invalid payload: the request body JSON-decoded to a string. Is the input doubly-JSON-encoded?")
 	}
 	return nil, ErrNotJSON
-}
-
-// ReadJSON reads a body into a struct, which must have all of its fields.
-func (r *Request) ReadJSON(into any) error {
-	decoder := json.NewDecoder(r.HTTP.Body)
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
-		return Bad(err.Error())
-	}
-	return nil
 }
 
 // Need returns an error that names the missing keys.

@@ -63,7 +63,10 @@ func WithoutBroker(o *operate.Operations, table []Route) http.Handler {
 // Served is a route of an operation that answers in a way of its own.
 func Served(op *operate.Op, route string, answer func(r *Request, request any) error) Route {
 	method, path, _ := strings.Cut(route, " ")
-	r := Route{Method: method, Path: path, Op: op.Name}
+	r := Route{Method: method, Path: path, Op: op.Name, Body: op.Body}
+	if op.Body > 0 {
+		r.Weight = MessageWeight
+	}
 	isOwn := strings.HasPrefix(path, own)
 	if isOwn {
 		r.Doc = docOf(op, &r)
@@ -111,7 +114,10 @@ func bodied(method string) bool { return method == http.MethodPut || method == h
 func (r *Request) values(op *operate.Op, method string, isOwn bool) (values Fields, err error) {
 	values = Fields{}
 	if bodied(method) {
-		if values, err = r.Fields(r.needed(op)...); err != nil {
+		if values, err = r.fields(op); err == nil {
+			err = values.Need(r.needed(op)...)
+		}
+		if err != nil {
 			return nil, err
 		}
 		for name := range values {

@@ -101,6 +101,7 @@ var problems = []struct {
 	{is: as[*deadletters.FilterError], status: http.StatusBadRequest, kind: "bad_request"},
 	{is: as[*operate.Missing], status: http.StatusNotFound, kind: "not_found"},
 	{is: as[*operate.Unavailable], status: http.StatusServiceUnavailable, kind: "service_unavailable"},
+	{is: as[*deadletters.Stays], status: http.StatusConflict, kind: "skipped"},
 	{is: as[*deadletters.Unconfirmed], status: http.StatusConflict, kind: "unconfirmed"},
 	{is: oneOf(operate.ErrTooManyRuns, operate.ErrNoAnswer, deadletters.ErrBlocked), status: http.StatusServiceUnavailable, kind: "service_unavailable"},
 	{is: as[*deadletters.ImportError], status: http.StatusBadRequest, kind: "bad_request"},

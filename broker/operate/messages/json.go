@@ -6,6 +6,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadletters"
 	"curfew/broker/definitions"
 	"curfew/broker/operate"
 )
@@ -24,6 +25,24 @@ func Encoded(body []byte, encoding string) (text, is string) {
 		return base64.StdEncoding.EncodeToString(body), encoding
 	}
 	return TextOf(body)
+}
+
+// MessageOf is a message in the form of RabbitMQ's get. encoding is that of the body: "base64"; with any other value a UTF-8 body is text.
+func MessageOf(x *broker.Browsed, encoding string) deadletters.Message {
+	m := deadletters.Message{
+		Redelivered: x.Redelivered, Exchange: string(x.Message.Exchange), RoutingKey: string(x.Message.RoutingKey), Properties: PropertiesOf(x.Message.Properties), Bytes: x.BodyBytes,
+	}
+	m.Payload, m.Encoding = Encoded(x.Message.Body, encoding)
+	return m
+}
+
+// QueuedOf is a message in the form of a peek.
+func QueuedOf(b *broker.Broker, x *broker.Browsed, encoding string) deadletters.Queued {
+	q := deadletters.Queued{Seq: x.Seq, State: x.State.String(), Persistent: x.Persistent, Message: MessageOf(x, encoding)}
+	if q.Truncated = len(x.Message.Body) < x.BodyBytes; x.Deadline != 0 {
+		q.Deadline = new(b.UnixMillis(x.Deadline))
+	}
+	return q
 }
 
 // BodyOf returns the body that a text stands for. encoding is "string" or "base64".

@@ -89,17 +89,10 @@ var SearchDeadLetters = operate.Define(operate.Op{
 
 // itemOf is a message in the form of a peek, with its history.
 func itemOf(c *operate.Call, l *deadletters.Letter, encoding string) deadletters.Item {
-	i := deadletters.Item{
-		Seq: l.Seq, State: l.State.String(), Persistent: l.Persistent, Redelivered: l.Redelivered, Exchange: l.Exchange, RoutingKey: l.RoutingKey,
-		Properties: PropertiesOf(l.Properties.Append(nil)), Bytes: l.BodyBytes, Truncated: len(l.Body) < l.BodyBytes, Deaths: append([]deadletters.Death{}, l.Deaths...), Replays: l.Replays, ReplayID: l.ReplayID,
-	}
+	i := deadletters.Item{Queued: QueuedOf(c.Broker, &l.Browsed, encoding), Deaths: append([]deadletters.Death{}, l.Deaths...), Replays: l.Replays, ReplayID: l.ReplayID}
 	if c.Actor.Face == operate.Dashboard { // others have no use for a second copy of the body
 		i.Letter = *l
 	}
-	if l.Deadline != 0 {
-		i.Deadline = new(c.Broker.UnixMillis(l.Deadline))
-	}
-	i.Payload, i.Encoding = Encoded(l.Body, encoding)
 	return i
 }
 
@@ -118,7 +111,6 @@ type Letter struct {
 	VHost string `json:"vhost"`
 	Queue string `json:"queue"`
 	Seq   Number `json:"seq"`
-	Bytes *int   // of the body (<0 all), as it was sent and not as text; nil: what the API shows
 }
 
 // GetDeadLetter returns one message, ready or unacked. Error: operate.ErrMessageGone among others.
@@ -137,14 +129,7 @@ var GetDeadLetter = operate.Define(operate.Op{
 		}
 		return l, err
 	}
-	whole.QueueID, whole.Position = q.ID, deadletters.PositionOf(q, now(c))
-	if r.Bytes != nil {
-		whole.Letter, err = at(*r.Bytes)
-		if whole.Letter.Deadline != 0 {
-			whole.Deadline = new(c.Broker.UnixMillis(whole.Letter.Deadline))
-		}
-		return whole, err
-	}
+	whole.QueueID = q.ID
 	l, err := at(0)
 	packed := deadletters.IsPacked(l.Properties.ContentEncoding)
 	if needs := int64(min(l.BodyBytes, maxUnpacked)); err == nil {
@@ -161,7 +146,7 @@ var GetDeadLetter = operate.Define(operate.Op{
 	}
 	whole.Item = itemOf(c, &l, "")
 	if packed {
-		plain, more, err := deadletters.Unpack(l.Properties.ContentEncoding, l.Body, maxUnpacked)
+		plain, more, err := deadletters.Unpack(l.Properties.ContentEncoding, l.Message.Body, maxUnpacked)
 		whole.Unpacked = &deadletters.Decoded{Truncated: more}
 		whole.Unpacked.Payload, whole.Unpacked.Encoding = TextOf(plain)
 		if err != nil {
@@ -209,54 +194,73 @@ var ImportDeadLetters = operate.Define(operate.Op{Name: "import_dead_letters", R
 	return done, err
 })
 
+// LetterDraft is a dead letter, by its number in the queue, with what is to be published in its place.
+type LetterDraft struct {
+	Seq queue.Seq `json:"seq" log:"seq" doc:"the dead letter's number in the queue"`
+	deadletters.Draft
+}
+
+// ChangedLetter is a draft that somebody may have changed.
+type ChangedLetter struct {
+	VHost string `json:"vhost"`
+	Queue string `json:"queue"`
+	LetterDraft
+	DryRun bool `json:"dry_run" doc:"publish nothing, and say what would happen"`
+}
+
 // DraftDeadLetter returns what a replay would publish of a ready message with a body of at most 4 MiB.
-var DraftDeadLetter = operate.Define(operate.Op{Name: "draft_dead_letter", Rule: reads, Quiet: true}, func(_ context.Context, c *operate.Call, r Letter) (d deadletters.Draft, err error) {
+var DraftDeadLetter = operate.Define(operate.Op{
+	Name: "draft_dead_letter", Title: "What a replay would publish of one dead letter, for a person to change", Rule: reads, Quiet: true,
+	Text: "Only `seq` of the body is used.", Routes: []string{"POST /api/curfew/deadletters/{vhost}/{queue}/draft"},
+}, func(_ context.Context, c *operate.Call, r ChangedLetter) (d LetterDraft, err error) {
 	q, err := c.Queue(r.Queue)
 	if err != nil {
 		return d, err
 	}
-	d, ok, err := deadletters.DraftOf(c.Broker, q, queue.Seq(r.Seq))
+	draft, ok, err := deadletters.DraftOf(c.Broker, q, r.Seq)
 	if err == nil && !ok {
 		err = operate.ErrMessageGone
 	}
-	if len(d.Body) > maxDraft {
-		return deadletters.Draft{}, &operate.Invalid{Reason: "the body has more than 4 MiB: export the message, change the file and import it"}
+	if len(draft.Body) > maxDraft {
+		return d, &operate.Invalid{Reason: "the body has more than 4 MiB: export the message, change the file and import it"}
 	}
-	return d, err
+	draft.Payload, draft.Encoding = TextOf(draft.Body)
+	return LetterDraft{r.Seq, draft}, err
 })
 
-// ChangedLetter is a dead letter with what is to be published in its place.
-type ChangedLetter struct {
-	VHost  string    `json:"vhost"`
-	Queue  string    `json:"queue"`
-	Seq    queue.Seq `json:"seq" log:"seq"`
-	Draft  *deadletters.Draft
-	DryRun bool `json:"dry_run"` // publish nothing, and say what would happen
-}
-
-// ResendDeadLetter publishes a changed draft, as the actor, and takes the dead letter out of its queue, in one step. If Skipped is not empty in the result, and
-// for an error, the message stays. A queue with a different incarnation counts as gone; with QueueID 0 any queue of the name does.
-var ResendDeadLetter = operate.Define(operate.Op{Name: "resend_dead_letter", Rule: reads}, func(ctx context.Context, c *operate.Call, r ChangedLetter) (done deadletters.Review, err error) {
+// ResendDeadLetter publishes a changed draft, as the actor, and takes the dead letter out of its queue, in one step. A dry run returns what would happen.
+// For an error, *deadletters.Stays among others, the message stays. A queue with a different incarnation counts as gone; with QueueID 0 any queue of the
+// name does.
+var ResendDeadLetter = operate.Define(operate.Op{
+	Name: "resend_dead_letter", Title: "Publish a changed draft, and take the dead letter out of its queue", Rule: reads, Body: 10 << 20,
+	Text:   "204: it is done. With `dry_run` nothing is done, and the answer 200 says what would happen. 409: the message stays where it is, or has changed.",
+	Routes: []string{"POST /api/curfew/deadletters/{vhost}/{queue}/resend"},
+}, func(ctx context.Context, c *operate.Call, r ChangedLetter) (*deadletters.Review, error) {
 	q, err := c.Queue(r.Queue)
-	if err == nil && r.Draft.QueueID != 0 && r.Draft.QueueID != q.ID {
+	if err == nil && r.QueueID != 0 && r.QueueID != q.ID {
 		err = operate.ErrNotFound
 	}
-	there := true
-	switch {
-	case err != nil:
-	case r.DryRun:
-		done, there, err = deadletters.ReviewOf(c.Broker, c.VHost.NewPublisher(c.Actor.Name), q, r.Seq, r.Draft)
-	default:
-		done.Skipped, err = deadletters.Resend(c.Broker, c.VHost.NewPublisher(c.Actor.Name), q, r.Seq, r.Draft)
-		if there = done.Skipped != deadletters.SkippedGone; err == nil && done.Skipped == "" {
-			err = c.Commit(ctx)
+	if err == nil && r.Body == nil { // a form has it as it is
+		r.Body, err = BodyOf(r.Payload, r.Encoding)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := c.VHost.NewPublisher(c.Actor.Name)
+	if r.DryRun {
+		review, there, err := deadletters.ReviewOf(c.Broker, p, q, r.Seq, &r.Draft)
+		if err == nil && !there {
+			err = operate.ErrMessageGone
 		}
+		return &review, err
 	}
-	if err == nil && !there {
-		done.Skipped, err = "", operate.ErrMessageGone
+	switch skipped, err := deadletters.Resend(c.Broker, p, q, r.Seq, &r.Draft); {
+	case err != nil:
+		return nil, err
+	case skipped == deadletters.SkippedGone:
+		return nil, operate.ErrMessageGone
+	case skipped != "":
+		return nil, &deadletters.Stays{Why: skipped}
 	}
-	c.Log(zap.String("exchange", r.Draft.Exchange))
-	c.Log(zap.String("routing_key", r.Draft.RoutingKey))
-	c.Log(zap.String("skipped", string(done.Skipped)))
-	return done, err
+	return nil, c.Commit(ctx)
 })

@@ -54,12 +54,12 @@ func (d *Dashboard) deadline(r *http.Request, v ui.Visitor) (ui.View, error) {
 // lookAtDeadline finds the message that a query or a form names.
 func (d *Dashboard) lookAtDeadline(ctx context.Context, v ui.Visitor, q url.Values) (*deadlinePage, error) {
 	p := &deadlinePage{VHost: q.Get("vhost"), Queue: q.Get("name"), Now: d.state().NowMillis}
-	n, err := strconv.ParseUint(q.Get("seq"), 10, 64)
+	seq, err := ui.Seq(q)
 	if err != nil {
-		return p, operate.ErrMessageGone
+		return p, err
 	}
-	m, err := d.Operations.Look(ctx, v.Actor, ui.Named(q), operate.Seq(n), peekBody)
-	if p.QueueID = m.QueueID; err == nil && q.Has("queue") && q.Get("queue") != strconv.FormatUint(m.QueueID, 10) {
+	m, err := d.Operations.Look(ctx, v.Actor, ui.Named(q), seq, peekBody)
+	if p.QueueID = m.QueueID; err == nil && q.Has("queue") && q.Get("queue") != ui.Text(m.QueueID) {
 		err = operate.ErrMessageGone // the number is another message's
 	}
 	if err == nil {
@@ -167,7 +167,7 @@ func (p *deadlinePage) message() g.Node {
 // form is a form that changes the deadline of the message on the page.
 func (p *deadlinePage) form(s *ui.Info, children ...g.Node) g.Node {
 	return s.Change("/deadline", "filter",
-		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.Hidden("seq", strconv.FormatUint(uint64(p.Message.Seq), 10)), ui.Hidden("queue", strconv.FormatUint(p.QueueID, 10)), g.Group(children))
+		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.Hidden("seq", ui.Text(p.Message.Seq)), ui.Hidden("queue", ui.Text(p.QueueID)), g.Group(children))
 }
 
 func (p *deadlinePlan) draw(s *ui.Info) ui.Drawing {
@@ -183,7 +183,7 @@ func (p *deadlinePlan) draw(s *ui.Info) ui.Drawing {
 			g.If(p.Message.State == operate.Unacked, ui.Fact("State", ui.Class("warn", g.Text("held by a consumer")), g.Text(": it stays with the consumer, and expires if it comes back after the deadline"))))),
 		p.form(s, ui.Hidden("confirmed", "1"), ui.Hidden("was", strconv.FormatInt(*p.Change.Was, 10)), p.fields(),
 			h.Button(h.Class("primary"), h.AutoFocus(), g.Text(do)),
-			ui.Link(ui.DeadlineURL(p.VHost, p.Queue, p.QueueID, uint64(p.Message.Seq)), g.Text("Cancel"))),
+			ui.Link(ui.DeadlineURL(p.VHost, p.Queue, p.QueueID, p.Message.Seq), g.Text("Cancel"))),
 	}}
 }
 

@@ -125,7 +125,7 @@ func (p *peek) look(ctx context.Context, o *operate.Operations, by operate.Actor
 	for i := range list[:min(len(list), peekRows)] {
 		m := viewMessage(&list[i], p.Offset+i+1)
 		if mayChange {
-			m.Change = ui.DeadlineURL(q.Get("vhost"), q.Get("name"), m.QueueID, uint64(m.Seq))
+			m.Change = ui.DeadlineURL(q.Get("vhost"), q.Get("name"), m.QueueID, m.Seq)
 		}
 		p.Messages = append(p.Messages, m)
 	}

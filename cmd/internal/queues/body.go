@@ -1,9 +1,6 @@
 package queues
 
 import (
-	"encoding/base64"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"curfew/broker/operate"
@@ -19,15 +16,6 @@ func bodyBytes(a *cli.API, cmd *cobra.Command, truncate, count int) int {
 		return operate.MaxPeekBytes / max(count, 1)
 	}
 	return truncate
-}
-
-// isTruncated reports whether a payload is not the whole body.
-func isTruncated(payload, encoding string, bodyBytes int) bool {
-	n := len(payload)
-	if encoding == "base64" {
-		n = base64.StdEncoding.DecodedLen(n) - strings.Count(payload, "=")
-	}
-	return n < bodyBytes
 }
 
 // bodyCell is a body for a table.

@@ -10,12 +10,6 @@ import (
 	"curfew/cmd/internal/cli"
 )
 
-func TestIsTruncated(t *testing.T) {
-	assert.False(t, isTruncated("YWJj", "base64", 3))
-	assert.False(t, isTruncated("YWI=", "base64", 2))
-	assert.True(t, isTruncated("YWI=", "base64", 3))
-}
-
 // TestBodiesInTables: a body is printed as it is, but control characters are escaped.
 func TestBodiesInTables(t *testing.T) {
 	var out strings.Builder

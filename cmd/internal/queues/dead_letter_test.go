@@ -26,7 +26,7 @@ func TestDeathsOfADeadLetter(t *testing.T) {
 
 // TestNamesOfHeadersAreEscaped: whoever publishes chooses them, and a terminal would obey what is in them.
 func TestNamesOfHeadersAreEscaped(t *testing.T) {
-	l := wholeLetter{deadletters.Whole{Item: deadletters.Item{Properties: map[string]any{"headers": map[string]any{"\x1b[2J": "v"}}}}}
+	l := wholeLetter{deadletters.Whole{Item: deadletters.Item{Queued: deadletters.Queued{Message: deadletters.Message{Properties: map[string]any{"headers": map[string]any{"\x1b[2J": "v"}}}}}}}
 	var out strings.Builder
 	require.NoError(t, l.write(&out))
 	assert.NotContains(t, out.String(), "\x1b")

@@ -8,20 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"curfew/broker/deadletters"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/cli"
 )
-
-// message is a message as the API returns it to a get or a peek.
-type message struct {
-	Exchange    string         `json:"exchange"`
-	RoutingKey  string         `json:"routing_key"`
-	Redelivered bool           `json:"redelivered"`
-	Bytes       int            `json:"payload_bytes"`
-	Payload     string         `json:"payload"`
-	Encoding    string         `json:"payload_encoding"`
-	Properties  map[string]any `json:"properties"`
-}
 
 const getHelp = `Show the first ready messages of a queue, with whole bodies. Without --ack nothing is removed or marked, as with
 curfew queue peek. With --ack the messages are taken from the queue and are gone once they are printed.
@@ -53,7 +43,7 @@ func Get() *cobra.Command {
 		if ack {
 			how, send = "get", map[string]any{"count": count, "ackmode": "ack_requeue_false", "encoding": "auto"}
 		}
-		var list []message
+		var list []deadletters.Message
 		if err := a.Call(cmd.Context(), http.MethodPost, cli.Path("queues", a.VHost, args[0], how), send, &list); err != nil {
 			return err
 		}
@@ -68,12 +58,12 @@ func Get() *cobra.Command {
 	return c
 }
 
-func printMessages(a *cli.API, cmd *cobra.Command, list []message, bodies bool) error {
+func printMessages(a *cli.API, cmd *cobra.Command, list []deadletters.Message, bodies bool) error {
 	var rows [][]string
 	for i := range list {
 		m := &list[i]
 		if bodies {
-			if err := m.writeBody(cmd); err != nil {
+			if err := writeBody(cmd, m); err != nil {
 				return err
 			}
 			continue
@@ -87,7 +77,7 @@ func printMessages(a *cli.API, cmd *cobra.Command, list []message, bodies bool) 
 	return a.Print(cmd.OutOrStdout(), list, []string{"EXCHANGE?", "KEY", "MESSAGE-ID", "REDELIVERED?", "BYTES?", "BODY"}, rows)
 }
 
-func (m *message) writeBody(cmd *cobra.Command) error {
+func writeBody(cmd *cobra.Command, m *deadletters.Message) error {
 	body, err := bodyOf(m.Payload, m.Encoding)
 	if err != nil {
 		return fmt.Errorf("unexpected answer: %w", err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"curfew/broker/deadletters"
 	"curfew/broker/deadline"
 	"curfew/cmd/internal/cli"
 	"curfew/monitor/incident"
@@ -202,15 +203,6 @@ func (q *queues) elsewhere(ctx context.Context, name string, err error) error {
 	return err
 }
 
-// queuedMessage is a message as the API returns it to a peek.
-type queuedMessage struct {
-	Seq      uint64 `json:"seq"`
-	State    string `json:"state"`
-	Deadline *int64 `json:"deadline"`
-	message
-	Truncated bool `json:"payload_truncated,omitempty"` // set here
-}
-
 func (q *queues) peek() *cobra.Command {
 	body := map[string]any{}
 	var count, offset, truncate int
@@ -225,20 +217,19 @@ func (q *queues) peek() *cobra.Command {
 			if tail {
 				body["from"] = "tail"
 			}
-			var list []queuedMessage
+			var list []deadletters.Queued
 			if err := q.Call(cmd.Context(), http.MethodPost, cli.Path("queues", q.VHost, args[0], "peek"), body, &list); err != nil {
 				return q.elsewhere(cmd.Context(), args[0], err)
 			}
 			var rows [][]string
 			for i := range list {
 				m := &list[i]
-				m.Truncated = isTruncated(m.Payload, m.Encoding, m.Bytes)
 				deadline := "-"
 				if m.Deadline != nil {
 					deadline = q.Time(time.UnixMilli(*m.Deadline))
 				}
 				id, _ := m.Properties["message_id"].(string)
-				rows = append(rows, []string{strconv.FormatUint(m.Seq, 10), m.State, cli.OrDash(m.Exchange), cli.OrDash(m.RoutingKey), deadline, strconv.Itoa(m.Bytes), cli.OrDash(id), bodyCell(m.Payload, m.Encoding)})
+				rows = append(rows, []string{strconv.FormatUint(uint64(m.Seq), 10), m.State, cli.OrDash(m.Exchange), cli.OrDash(m.RoutingKey), deadline, strconv.Itoa(m.Bytes), cli.OrDash(id), bodyCell(m.Payload, m.Encoding)})
 			}
 			return q.Print(cmd.OutOrStdout(), list, []string{"SEQ", "STATE", "EXCHANGE?", "KEY?", "DEADLINE", "BYTES?", "MESSAGE-ID", "BODY"}, rows)
 		},

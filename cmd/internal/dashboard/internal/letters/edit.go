@@ -33,14 +33,13 @@ const (
 // editPage is the content of the page to change a dead letter.
 type editPage struct {
 	VHost, Queue string
-	Seq          uint64
-	Draft        deadletters.Draft
-	Form         string // of the body in its field: lf, crlf or base64
-	Text         string
-	Problem      string // why the draft was not sent; "": nothing was wrong
-	TooLarge     bool
-	Refused      bool // the user may not read the queue
-	Allowed      bool // the user may replay from it
+	messages.LetterDraft
+	Form     string // of the body in its field: lf, crlf or base64
+	Text     string
+	Problem  string // why the draft was not sent; "": nothing was wrong
+	TooLarge bool
+	Refused  bool // the user may not read the queue
+	Allowed  bool // the user may replay from it
 }
 
 // reviewPage shows a changed message before it is sent.
@@ -52,17 +51,17 @@ type reviewPage struct {
 func (d Pages) edit(r *http.Request, v ui.Visitor) (ui.View, error) {
 	q := r.URL.Query()
 	p := &editPage{VHost: q.Get("vhost"), Queue: q.Get("name")}
-	var err error
-	if p.Seq, err = strconv.ParseUint(q.Get("seq"), 10, 64); err != nil {
-		return nil, operate.ErrMessageGone
+	seq, err := ui.Seq(q)
+	if err == nil {
+		asked := messages.ChangedLetter{VHost: p.VHost, Queue: p.Queue, LetterDraft: messages.LetterDraft{Seq: seq}}
+		p.LetterDraft, err = messages.DraftDeadLetter.Do(r.Context(), d.Operations, v.Actor, asked)
 	}
-	p.Draft, err = messages.DraftDeadLetter.Do(r.Context(), d.Operations, v.Actor, messages.Letter{VHost: p.VHost, Queue: p.Queue, Seq: messages.Number(p.Seq)})
 	p.Allowed = d.Operations.May(v.Actor, messages.ResendDeadLetter.Name, ui.Named(q))
 	if p.Refused = operate.Refused(err); p.Refused {
 		err = nil
 	}
-	p.TooLarge = len(p.Draft.Body) > maxEdited
-	p.Form, p.Text = fieldOfBody(p.Draft.Body)
+	p.TooLarge = len(p.Body) > maxEdited
+	p.Form, p.Text = fieldOfBody(p.Body)
 	return p.draw, err
 }
 
@@ -108,16 +107,16 @@ func (d Pages) change(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		d.Site.Show(w, r, http.StatusOK, v, EditPath, p.draw)
 		return
 	}
-	request := messages.ChangedLetter{VHost: p.VHost, Queue: p.Queue, Seq: operate.Seq(p.Seq), Draft: &p.Draft, DryRun: does != "send"}
+	request := messages.ChangedLetter{VHost: p.VHost, Queue: p.Queue, LetterDraft: p.LetterDraft, DryRun: does != "send"}
 	done, err := messages.ResendDeadLetter.Do(r.Context(), d.Operations, v.Actor, request)
-	if err == nil && !request.DryRun && done.Skipped != "" {
-		err = fmt.Errorf("the message stays where it is, like those that %s", skippedWords(string(done.Skipped)))
+	if stays, is := errors.AsType[*deadletters.Stays](err); is {
+		err = fmt.Errorf("the message stays where it is, like those that %s", skippedWords(string(stays.Why)))
 	}
 	switch {
 	case err != nil:
 		d.again(w, r, v, &p, err)
 	case request.DryRun:
-		d.Site.Show(w, r, http.StatusOK, v, "/review", (&reviewPage{p, done}).draw)
+		d.Site.Show(w, r, http.StatusOK, v, "/review", (&reviewPage{p, *done}).draw)
 	default:
 		http.Redirect(w, r, URL(p.VHost, p.Queue, "")+"&replayed=1", http.StatusSeeOther)
 	}
@@ -139,14 +138,14 @@ func editedPage(f url.Values) (p editPage, err error) {
 	p.Draft = deadletters.Draft{
 		Exchange: f.Get("exchange"), RoutingKey: f.Get("routing_key"), Properties: []byte(f.Get("properties")), Unpacked: f.Get("unpacked") == "1",
 	}
-	if p.Seq, err = strconv.ParseUint(f.Get("seq"), 10, 64); err != nil {
-		return p, operate.ErrMessageGone
+	if p.Seq, err = ui.Seq(f); err != nil {
+		return p, err
 	}
-	if p.Draft.QueueID, err = strconv.ParseUint(f.Get("queue"), 10, 64); err != nil {
+	if p.QueueID, err = strconv.ParseUint(f.Get("queue"), 10, 64); err != nil {
 		return p, operate.ErrMessageGone
 	}
 	p.Form, p.Text = f.Get("form"), f.Get("body")
-	if p.Draft.Body, err = bodyOf(p.Form, p.Text); err != nil && p.Form != coded {
+	if p.Body, err = bodyOf(p.Form, p.Text); err != nil && p.Form != coded {
 		p.Form = ""
 	}
 	return p, err
@@ -170,10 +169,10 @@ func (p *editPage) form(s *ui.Info) g.Node {
 	switch {
 	case p.Form == coded:
 		body = "Body, in base64 because it is not text"
-	case p.Draft.Unpacked:
+	case p.Unpacked:
 		body = "Body, unpacked: it is packed again according to content_encoding"
 	}
-	f := ui.NewForm(nil, "exchange", p.Draft.Exchange, "routing_key", p.Draft.RoutingKey, "properties", string(p.Draft.Properties), "body", p.Text)
+	f := ui.NewForm(nil, "exchange", p.Exchange, "routing_key", p.RoutingKey, "properties", string(p.Properties), "body", p.Text)
 	if p.Problem != "" {
 		f.Wrong("", p.Problem)
 	}
@@ -190,13 +189,13 @@ func (p *editPage) form(s *ui.Info) g.Node {
 // names are the hidden fields that identify the message.
 func (p *editPage) names() g.Node {
 	unpacked := ""
-	if p.Draft.Unpacked {
+	if p.Unpacked {
 		unpacked = "1"
 	}
 	return g.Group{
 		ui.HiddenIf("unpacked", unpacked),
-		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.Hidden("seq", strconv.FormatUint(p.Seq, 10)),
-		ui.Hidden("queue", strconv.FormatUint(p.Draft.QueueID, 10)), ui.Hidden("form", p.Form),
+		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.Hidden("seq", ui.Text(p.Seq)),
+		ui.Hidden("queue", ui.Text(p.QueueID)), ui.Hidden("form", p.Form),
 	}
 }
 
@@ -221,7 +220,7 @@ func (p *reviewPage) draw(s *ui.Info) ui.Drawing {
 		g.If(r.NotJSON != "", ui.Problem("The body is no longer valid JSON: "+r.NotJSON+".")),
 		g.If(r.Skipped != "", ui.Problem("The message would stay where it is, like those that "+skippedWords(string(r.Skipped))+".")),
 		s.Change(EditPath, "doing", p.names(),
-			ui.Hidden("exchange", p.Draft.Exchange), ui.Hidden("routing_key", p.Draft.RoutingKey), ui.Hidden("properties", string(p.Draft.Properties)), ui.Hidden("body", p.Text),
+			ui.Hidden("exchange", p.Exchange), ui.Hidden("routing_key", p.RoutingKey), ui.Hidden("properties", string(p.Properties)), ui.Hidden("body", p.Text),
 			send, does("again", "", "Back to editing"), ui.Link(URL(p.VHost, p.Queue, ""), g.Text("Cancel"))),
 		diff,
 		ui.Card("where", "Where it goes", nil, drawTargets(p.VHost, r.Targets)),

@@ -117,7 +117,7 @@ func (d Pages) search(ctx context.Context, by operate.Actor, p *listPage, after 
 	}
 	p.Position, p.Rows = found.Position, found.Items
 	if found.Next != 0 {
-		p.After = ui.With(listPath, p.At, "after", strconv.FormatUint(uint64(found.Next), 10))
+		p.After = ui.With(listPath, p.At, "after", ui.Text(found.Next))
 	}
 	if from != 0 {
 		p.First = ui.With(listPath, p.At, "after", "")
@@ -297,8 +297,8 @@ func (p *listPage) buttons(of string) g.Node {
 
 func (p *listPage) drawRow(item deadletters.Item) g.Node {
 	l := &item.Letter
-	number, line := strconv.FormatUint(uint64(l.Seq), 10), firstLine(&l.Properties, l.Body, l.BodyBytes)
-	to, title := ui.MessageURL(messagePath, p.VHost, p.Queue, uint64(l.Seq)), ui.NameOr(l.Properties.MessageID, g.Text("#"+number))
+	number, line := ui.Text(l.Seq), firstLine(&l.Properties, l.Message.Body, l.BodyBytes)
+	to, title := ui.MessageURL(messagePath, p.VHost, p.Queue, l.Seq), ui.NameOr(l.Properties.MessageID, g.Text("#"+number))
 	when := g.Node(nil)
 	if len(l.Deaths) > 0 && !l.Deaths[0].Time.IsZero() {
 		when = ui.Ago(l.Deaths[0].Time)
@@ -316,7 +316,7 @@ func (p *listPage) drawRow(item deadletters.Item) g.Node {
 
 // about shows why, where and with which key a message died.
 func about(l *deadletters.Letter) g.Node {
-	key, died := l.RoutingKey, "never died"
+	key, died := string(l.Message.RoutingKey), "never died"
 	if len(l.Deaths) > 0 {
 		last := &l.Deaths[0]
 		if len(last.Keys) > 0 {

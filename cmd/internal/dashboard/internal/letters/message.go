@@ -1,11 +1,9 @@
 package letters
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +14,6 @@ import (
 
 	"curfew/broker/deadletters"
 	"curfew/broker/operate"
-	"curfew/broker/operate/messages"
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
 
@@ -32,9 +29,8 @@ const (
 
 // messagePage is the page of one message.
 type messagePage struct {
-	deadletters.Whole
+	operate.Message
 	VHost, Queue string
-	Seq          uint64
 	Body         bodyText
 	Raw          bool // as it was sent
 	May          rights
@@ -56,15 +52,11 @@ func (d Pages) message(r *http.Request, v ui.Visitor) (ui.View, error) {
 	q := r.URL.Query()
 	p := &messagePage{VHost: q.Get("vhost"), Queue: q.Get("name"), Raw: q.Get("raw") == "1", Now: d.Operations.State().NowMillis}
 	var err error
-	if p.Seq, err = strconv.ParseUint(q.Get("seq"), 10, 64); err != nil {
-		return nil, operate.ErrMessageGone
-	}
-	p.Whole, err = d.letter(r.Context(), v, q, p.Seq, readBody)
+	p.Message, err = d.letter(r, v, readBody)
 	if p.Refused = operate.Refused(err); err != nil && !p.Refused {
 		return nil, err
 	}
-	l := &p.Letter
-	p.Body = showBody(l.Properties.ContentEncoding, l.Body, l.BodyBytes, p.Raw)
+	p.Body = showBody(p.Properties.ContentEncoding, p.Browsed.Message.Body, p.BodyBytes, p.Raw)
 	p.May = rightsOf(d.Operations, v.Actor, ui.Named(q))
 	return p.draw, nil
 }
@@ -94,39 +86,37 @@ func showBody(encoding string, body []byte, whole int, raw bool) (s bodyText) {
 	return s
 }
 
-// letter is a message with that many bytes of its body (<0 all).
-func (d Pages) letter(ctx context.Context, v ui.Visitor, q url.Values, seq uint64, bytes int) (deadletters.Whole, error) {
-	return messages.GetDeadLetter.Do(ctx, d.Operations, v.Actor, messages.Letter{VHost: q.Get("vhost"), Queue: q.Get("name"), Seq: messages.Number(seq), Bytes: &bytes})
+// letter is the message that a query names, with that many bytes of its body (<0 all).
+func (d Pages) letter(r *http.Request, v ui.Visitor, bytes int) (m operate.Message, err error) {
+	seq, err := ui.Seq(r.URL.Query())
+	if err == nil {
+		m, err = d.Operations.Look(r.Context(), v.Actor, ui.Named(r.URL.Query()), seq, bytes)
+	}
+	return m, err
 }
 
 // body answers with the whole body, as it was sent or unpacked.
 func (d Pages) body(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	q := r.URL.Query()
-	seq, err := strconv.ParseUint(q.Get("seq"), 10, 64)
-	if err != nil {
-		d.Site.Refuse(w, r, operate.ErrMessageGone)
-		return
-	}
-	found, err := d.letter(r.Context(), v, q, seq, 0)
+	m, err := d.letter(r, v, 0)
 	if err != nil {
 		d.Site.Refuse(w, r, err)
 		return
 	}
-	l := &found.Letter
-	unpack := q.Get("unpacked") == "1" && deadletters.IsPacked(l.Properties.ContentEncoding)
-	needs := int64(copies * l.BodyBytes)
+	encoding := m.Properties.ContentEncoding
+	unpack := r.URL.Query().Get("unpacked") == "1" && deadletters.IsPacked(encoding)
+	needs := int64(copies * m.BodyBytes)
 	if unpack {
 		needs += copies * maxUnpacked
 	}
 	release, err := d.Operations.Hold(v.Name, needs)
 	defer release()
 	if err == nil {
-		found, err = d.letter(r.Context(), v, q, seq, -1)
+		m, err = d.letter(r, v, -1)
 	}
-	body := l.Body
+	body := m.Browsed.Message.Body
 	if err == nil && unpack {
 		var more bool
-		if body, more, err = deadletters.Unpack(l.Properties.ContentEncoding, l.Body, maxUnpacked); err == nil && more {
+		if body, more, err = deadletters.Unpack(encoding, body, maxUnpacked); err == nil && more {
 			err = fmt.Errorf("the body unpacks to more than %s: download it as it was sent", ui.Bytes(maxUnpacked))
 		}
 	}
@@ -140,7 +130,7 @@ func (d Pages) body(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		kind = "json"
 	}
 	w.Header().Set("Content-Type", "application/octet-stream") // never something that a browser shows
-	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="message-%d.%s"`, seq, kind))
+	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="message-%d.%s"`, m.Seq, kind))
 	_, _ = w.Write(body) // it fails only if the client is gone
 }
 
@@ -148,8 +138,8 @@ func (p *messagePage) draw(s *ui.Info) ui.Drawing {
 	if p.Refused {
 		return ui.Drawing{Top: g.Group{crumbs(p.VHost, p.Queue), ui.Only(g.Text(ui.MayNotRead))}}
 	}
-	title := "Message " + strconv.FormatUint(p.Seq, 10)
-	if id := p.Letter.Properties.MessageID; id != "" {
+	title := "Message " + ui.Text(p.Seq)
+	if id := p.Properties.MessageID; id != "" {
 		title = ui.Visible(id)
 	}
 	return ui.Drawing{Top: g.Group{
@@ -157,19 +147,18 @@ func (p *messagePage) draw(s *ui.Info) ui.Drawing {
 		h.H1(g.Text(title)),
 		p.lastDeath(),
 		p.actions(s),
-		p.body(),
-		h.Div(h.Class("columns"), p.deaths(), p.about()),
+		p.drawBody(),
+		h.Div(h.Class("columns"), p.drawDeaths(), p.about()),
 	}}
 }
 
 func (p *messagePage) actions(s *ui.Info) g.Node {
-	number := strconv.FormatUint(p.Seq, 10)
 	does := func(path, class, text string) g.Node {
 		return h.Button(h.FormAction(path), g.If(class != "", h.Class(class)), g.Text(text))
 	}
-	ready := p.Letter.State != operate.Unacked
+	ready := p.State != operate.Unacked
 	return s.Change(replayPath, "doing",
-		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.Hidden("of", "selected"), ui.Hidden("pick", number), ui.Hidden("shown", p.Position.String()),
+		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.Hidden("of", "selected"), ui.Hidden("pick", ui.Text(p.Seq)), ui.Hidden("shown", p.UpTo.String()),
 		ui.Spaced(
 			g.If(p.May.replay && ready, does(replayPath, "primary", "Replay…")),
 			g.If(p.May.resend && ready, h.A(h.Class("button"), ui.Href(ui.MessageURL(EditPath, p.VHost, p.Queue, p.Seq)), g.Text("Change and replay…"))),
@@ -178,11 +167,11 @@ func (p *messagePage) actions(s *ui.Info) g.Node {
 			g.If(!ready, ui.Class("tag warn", g.Text("a consumer has it")))))
 }
 
-func (p *messagePage) body() g.Node {
-	b, l := &p.Body, &p.Letter
-	encoding := ui.Visible(l.Properties.ContentEncoding)
-	packed := deadletters.IsPacked(l.Properties.ContentEncoding)
-	size := ui.Bytes(int64(l.BodyBytes))
+func (p *messagePage) drawBody() g.Node {
+	b := &p.Body
+	encoding := ui.Visible(p.Properties.ContentEncoding)
+	packed := deadletters.IsPacked(p.Properties.ContentEncoding)
+	size := ui.Bytes(int64(p.BodyBytes))
 	switch {
 	case b.Unpacked > 0 && b.Cut:
 		size += " of " + encoding + ", unpacked"
@@ -213,10 +202,10 @@ func (p *messagePage) body() g.Node {
 
 // lastDeath explains in one sentence why the message is here.
 func (p *messagePage) lastDeath() g.Node {
-	if len(p.Letter.Deaths) == 0 {
+	if len(p.Deaths) == 0 {
 		return nil
 	}
-	d := &p.Letter.Deaths[0]
+	d := &p.Deaths[0]
 	text := g.Group{h.B(g.Text(ui.Sentence(ui.Visible(d.Reason)))), g.Text(deadletters.ReasonWords(d.Reason) + " in "), ui.Link(ui.QueueURL(p.VHost, d.Queue), ui.Name(d.Queue))}
 	if d.Reason == "expired" && d.Expiration != "" {
 		text = append(text, g.Text(" after "+lifetime(d.Expiration)))
@@ -233,17 +222,17 @@ func (p *messagePage) lastDeath() g.Node {
 	return h.P(h.Class("summary"), text, g.Text("."))
 }
 
-// deaths is a timeline of when, where and why the message died.
-func (p *messagePage) deaths() g.Node {
-	if len(p.Letter.Deaths) == 0 {
+// drawDeaths is a timeline of when, where and why the message died.
+func (p *messagePage) drawDeaths() g.Node {
+	if len(p.Deaths) == 0 {
 		return ui.Card("deaths", "Deaths", nil, ui.Empty(g.Text("It never died: somebody published it here.")))
 	}
-	oldest := slices.Clone(p.Letter.Deaths)
+	oldest := slices.Clone(p.Deaths)
 	slices.SortStableFunc(oldest, func(a, b deadletters.Death) int { return a.Time.Compare(b.Time) })
 	items := g.Map(oldest, func(d deadletters.Death) g.Node { return p.death(&d) })
-	here := g.Group{h.B(g.Text("Here")), g.Text(" in "), ui.Name(p.Queue), g.Text(", by "), exchangeName(p.Letter.Exchange), g.Text(" with the key "), ui.Name(p.Letter.RoutingKey)}
-	if p.Deadline != nil {
-		here = append(here, g.Text(". It expires here "+ui.Until(*p.Deadline, p.Now)+"."))
+	here := g.Group{h.B(g.Text("Here")), g.Text(" in "), ui.Name(p.Queue), g.Text(", by "), exchangeName(string(p.Browsed.Message.Exchange)), g.Text(" with the key "), ui.Name(string(p.Browsed.Message.RoutingKey))}
+	if p.DeadlineMillis != 0 {
+		here = append(here, g.Text(". It expires here "+ui.Until(p.DeadlineMillis, p.Now)+"."))
 	}
 	return ui.Card("deaths", "Deaths", ui.Faint("oldest first"), h.Ol(h.Class("deaths"), items, h.Li(here)))
 }
@@ -287,7 +276,7 @@ func (p *messagePage) about() g.Node {
 	}
 	headers := slices.DeleteFunc(ui.Fields(l.Properties.Headers), func(h ui.Pair) bool { return h.Name == "x-death" && len(l.Deaths) > 0 })
 	return ui.Card("about", "Properties and headers", nil, h.Dl(h.Class("parts"),
-		ui.Fact("number", g.Text(strconv.FormatUint(p.Seq, 10)+", "+state)),
+		ui.Fact("number", g.Text(ui.Text(p.Seq)+", "+state)),
 		ui.Pairs(ui.Properties(&l.Properties)), ui.Pairs(headers),
 		g.If(l.Replays > 0, ui.Fact("replayed", g.Text(ui.Number(l.Replays)+"×")))))
 }

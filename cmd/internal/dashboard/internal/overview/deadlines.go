@@ -9,6 +9,7 @@ import (
 	h "maragu.dev/gomponents/html"
 
 	"curfew/broker/deadline"
+	"curfew/broker/operate"
 	"curfew/broker/operate/messages"
 	"curfew/cmd/internal/dashboard/internal/ui"
 	"curfew/monitor/incident"
@@ -135,7 +136,7 @@ func (p *deadlinesPage) row(d messages.Deadline) g.Node {
 	case d.State != "ready":
 		state = g.Text("with a consumer")
 	}
-	change := ui.DeadlineURL(d.VHost, d.Queue, d.QueueID, d.Seq)
+	change := ui.DeadlineURL(d.VHost, d.Queue, d.QueueID, operate.Seq(d.Seq))
 	id := ui.NameOr(d.MessageID, ui.Faint("none"))
 	return h.Tr(
 		h.Td(h.Time(h.Title(ui.UTC(d.Deadline)), g.Text(ui.Clock(d.Deadline)))), h.Td(h.Class("tight faint"), g.Text(ui.Until(d.Deadline, p.Now))),

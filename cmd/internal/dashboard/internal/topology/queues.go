@@ -82,7 +82,7 @@ func (d *deletion) draw(s *ui.Info) ui.Drawing {
 			g.If(d.OwnDeadLetters > 0, ui.Fact("Dead letters", h.Class("bad"),
 				g.Text(ui.Number(d.OwnDeadLetters)+": they are lost, too. No queue has taken them yet, or they are in the queue's own dead-letter queue, which is deleted with it."))),
 			ui.Fact("Consumers", g.If(d.Consumers > 0, h.Class("warn")), g.Text(ui.Number(d.Consumers)+": they are cancelled.")))),
-		h.Section(h.Class("card"), s.Sheet(deleteQueue, f, g.Group{ui.Hidden("vhost", d.VHost), ui.Hidden("name", d.Name), ui.Hidden("asked", strconv.Itoa(d.Messages)), ui.Hidden("queue", strconv.FormatUint(d.ID, 10)),
+		h.Section(h.Class("card"), s.Sheet(deleteQueue, f, g.Group{ui.Hidden("vhost", d.VHost), ui.Hidden("name", d.Name), ui.Hidden("asked", strconv.Itoa(d.Messages)), ui.Hidden("queue", ui.Text(d.ID)),
 			h.FieldSet(h.Legend(g.Text("Only if")), f.Check("it is empty", "if_empty"), f.Check("it has no consumers", "if_unused")), typed},
 			ui.Button("Delete the queue", h.Class("danger")), ui.Link(ui.QueueURL(d.VHost, d.Name), g.Text("Cancel")))),
 	}}

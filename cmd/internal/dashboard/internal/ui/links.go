@@ -50,13 +50,25 @@ func QueueURL(vhost, name string) string {
 }
 
 // MessageURL is a page about one message of a queue: "/deadline" or one of those of dead letters.
-func MessageURL(path, vhost, queue string, seq uint64) string {
-	return At(path, "vhost", vhost, "name", queue, "seq", strconv.FormatUint(seq, 10))
+func MessageURL(path, vhost, queue string, seq operate.Seq) string {
+	return At(path, "vhost", vhost, "name", queue, "seq", Text(seq))
 }
 
 // DeadlineURL is the page of a message's deadline. id is the incarnation of the queue: in another one the number may be another message's.
-func DeadlineURL(vhost, queue string, id, seq uint64) string {
-	return MessageURL("/deadline", vhost, queue, seq) + "&queue=" + strconv.FormatUint(id, 10)
+func DeadlineURL(vhost, queue string, id uint64, seq operate.Seq) string {
+	return MessageURL("/deadline", vhost, queue, seq) + "&queue=" + Text(id)
+}
+
+// Text is a number that names something.
+func Text[T ~uint64](n T) string { return strconv.FormatUint(uint64(n), 10) }
+
+// Seq is the number of the message that a query or a form names. Error: operate.ErrMessageGone.
+func Seq(q url.Values) (operate.Seq, error) {
+	n, err := strconv.ParseUint(q.Get("seq"), 10, 64)
+	if err != nil {
+		err = operate.ErrMessageGone
+	}
+	return operate.Seq(n), err
 }
 
 // Named is the queue that a query or a form names.
