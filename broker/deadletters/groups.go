@@ -3,7 +3,9 @@ package deadletters
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"curfew/broker"
@@ -26,8 +28,53 @@ type Group struct {
 	Toward string `json:"toward,omitempty"`
 	Key    string `json:"routing_key,omitempty"` // of parked messages: the routing key of one of them
 	Why    Cause  `json:"why,omitempty"`         // of parked messages: no_exchange, no_queue, or mended: they could be routed now
+	Advice string `json:"advice,omitempty"`      // of parked messages: why they are parked, and what to do about it
 	// Ages is how many died less than a minute ago, less than an hour, less than a day, and earlier.
 	Ages [4]int `json:"ages"`
+}
+
+// GroupList is some groups, the largest first.
+type GroupList []Group
+
+// Words implements operate.Effect.
+func (l GroupList) Words() (sentences []string, harm, more bool) {
+	for i := range l {
+		if l[i].Advice != "" {
+			sentences = append(sentences, l[i].Advice)
+		}
+	}
+	return sentences, false, false
+}
+
+// Cells implements operate.Rowed.
+func (g Group) Cells(at func(time.Time) string) (heads, cells []string) {
+	heads = []string{"REASON", "QUEUE", "EXCHANGE?", "MESSAGES", "<1M", "<1H", "<1D", "OLDER", "OLDEST", "NEWEST?"}
+	cells = []string{g.Reason + ReasonWords(g.Reason), g.Queue, g.Exchange, strconv.Itoa(g.Messages)}
+	for _, n := range g.Ages {
+		cells = append(cells, strconv.Itoa(n))
+	}
+	if cells = append(cells, at(g.Oldest), at(g.Newest)); g.Type != nil {
+		heads, cells = slices.Insert(heads, 3, "TYPE"), slices.Insert(cells, 3, *g.Type)
+	}
+	return heads, cells
+}
+
+// advice explains why the messages of a group are parked in a virtual host, and what to do about it.
+func (g *Group) advice(vhost string) string {
+	exchange := "exchange " + strconv.Quote(g.Toward)
+	if g.Toward == "" {
+		exchange = "the default exchange"
+	}
+	from := cmp.Or(g.Queue, "-")
+	says := map[Cause]string{
+		CauseNoExchange: "because " + exchange + " does not exist. Declare it and bind a queue, then",
+		CauseNoQueue:    "because no queue is bound to " + exchange + " for key " + strconv.Quote(g.Key) + ". Bind one, then",
+		CauseMended:     "but " + exchange + " leads to a queue now",
+	}[g.Why]
+	if g.Why == CauseNoQueue && g.Toward == "" {
+		says = "because there is no queue " + strconv.Quote(g.Key) + ". Declare it, then"
+	}
+	return fmt.Sprintf("%d from %s are parked %s: %s", g.Messages, from, says, g.Filter().Onward(vhost))
 }
 
 // Filter matches the messages of the group.
@@ -106,6 +153,9 @@ func Groups(ctx context.Context, q *broker.Queue, f Filter, byType bool, now tim
 	}, func(_ queue.Seq, n int) { seen += n })
 	list = make([]Group, 0, len(groups))
 	for _, g := range groups {
+		if g.Why != "" {
+			g.Advice = g.advice(q.VHost().Name())
+		}
 		list = append(list, *g)
 	}
 	slices.SortFunc(list, func(a, b Group) int {

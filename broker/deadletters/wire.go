@@ -1,12 +1,27 @@
 package deadletters
 
-import "curfew/broker/queue"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"curfew/broker/queue"
+)
 
 // Page is a page of dead letters, as the API answers.
 type Page struct {
 	Items    []Item    `json:"items"`
 	Next     queue.Seq `json:"next"`     // the value of after for the next page; 0: there is none
 	Position Position  `json:"position"` // how far the queue was filled then
+}
+
+// Words implements operate.Effect.
+func (p Page) Words() (sentences []string, harm, more bool) {
+	if p.Next != 0 {
+		sentences = append(sentences, fmt.Sprintf("there are more: raise --count (at most 1000), continue with --after %d, or narrow the search", p.Next))
+	}
+	return sentences, false, false
 }
 
 // Message is a message, as the API answers.
@@ -21,6 +36,22 @@ type Message struct {
 	Truncated   bool           `json:"payload_truncated,omitempty"` // it is only the beginning
 }
 
+// ID is the message-id.
+func (m *Message) ID() string { return m.text("message_id") }
+
+func (m *Message) text(property string) string {
+	text, _ := m.Properties[property].(string)
+	return text
+}
+
+// Text is the body in a table.
+func (m *Message) Text() string {
+	if m.Encoding == "base64" {
+		return "(base64) " + m.Payload
+	}
+	return m.Payload
+}
+
 // Queued is a message in its queue, as the API answers.
 type Queued struct {
 	Seq        queue.Seq `json:"seq"`   // the message's number in the queue
@@ -30,6 +61,16 @@ type Queued struct {
 	Message
 }
 
+// Cells implements operate.Rowed.
+func (q Queued) Cells(at func(time.Time) string) (heads, cells []string) {
+	due := "-"
+	if q.Deadline != nil {
+		due = at(time.UnixMilli(*q.Deadline))
+	}
+	return []string{"SEQ", "STATE", "EXCHANGE?", "KEY?", "DEADLINE", "BYTES?", "MESSAGE-ID", "BODY"},
+		[]string{fmt.Sprint(q.Seq), q.State, q.Exchange, q.RoutingKey, due, strconv.Itoa(q.Bytes), q.ID(), q.Text()}
+}
+
 // Item is a dead letter, as the API answers.
 type Item struct {
 	Letter Letter `json:"-"` // as it is in the queue
@@ -37,6 +78,16 @@ type Item struct {
 	Deaths   []Death `json:"deaths"`     // the latest first
 	Replays  int64   `json:"replays"`    // how often it was replayed
 	ReplayID string  `json:"replay_run"` // ID of the replay that replayed it last; empty: none did
+}
+
+// Cells implements operate.Rowed.
+func (i Item) Cells(at func(time.Time) string) (heads, cells []string) {
+	died, key := Death{}, i.RoutingKey
+	if len(i.Deaths) > 0 {
+		died, key = i.Deaths[0], strings.Join(i.Deaths[0].Keys, " ")
+	}
+	return []string{"SEQ", "DIED", "REASON", "QUEUE", "EXCHANGE?", "KEY?", "TYPE?", "REPLAYS?", "MESSAGE-ID", "BODY"},
+		[]string{fmt.Sprint(i.Seq), at(died.Time), died.Reason, died.Queue, died.Exchange, key, i.text("type"), fmt.Sprint(i.Replays), i.ID(), i.Text()}
 }
 
 // Whole is a dead letter with its whole body, as the API answers.

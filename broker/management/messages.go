@@ -9,7 +9,6 @@ import (
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
 	"curfew/broker/operate/messages"
-	"curfew/broker/queue"
 )
 
 // fetch is the body of a get.
@@ -82,60 +81,4 @@ func checkEncoding(encoding string) error {
 		return rest.Bad("Unsupported encoding. Please use auto or base64.")
 	}
 	return nil
-}
-
-// look is the body of a peek.
-type look struct {
-	Encoding string `json:"encoding" default:"auto"`
-	From     string `json:"from" default:"head"`
-	State    string `json:"state"`
-	Offset   int    `json:"offset"`
-	Count    int    `json:"count" default:"10"`
-	Truncate int    `json:"truncate" default:"4096"`
-}
-
-// peeked is a message in the answer, with its place.
-type peeked struct {
-	deadletters.Queued
-	Position   int    `json:"position"`
-	Expired    bool   `json:"expired"`
-	WaitsUntil *int64 `json:"waits_until,omitempty"`
-}
-
-// peek shows messages and changes nothing.
-func peek(r *request) error {
-	f, err := r.Fields()
-	if err != nil {
-		return err
-	}
-	want, err := operate.Read[look](f)
-	if err == nil {
-		err = checkEncoding(want.Encoding)
-	}
-	if err != nil {
-		return err
-	}
-	if want.From != "head" && want.From != "tail" {
-		return rest.Bad("Unsupported from. Please use head or tail.")
-	}
-	state, known := map[string]queue.State{"": 0, "ready": queue.Ready, "unacked": queue.Unacked, "waiting": queue.Waiting}[want.State]
-	if !known {
-		return rest.Bad("Unsupported state. Please use ready, unacked or waiting.")
-	}
-	found, err := r.Operations.Peek(r.HTTP.Context(), r.Actor, operate.PeekRequest{
-		Queue: r.QueueNamed(), FromTail: want.From == "tail", State: state, Offset: want.Offset, Count: want.Count, BodyBytes: want.Truncate, Memory: r.Account,
-	})
-	if err != nil {
-		return err
-	}
-	list := []peeked{}
-	for i := range found {
-		m := &found[i]
-		one := peeked{Queued: messages.QueuedOf(r.api.b, &m.Browsed, want.Encoding), Position: m.Position, Expired: m.Expired}
-		if m.WaitsUntil != 0 {
-			one.WaitsUntil = new(r.api.b.UnixMillis(m.WaitsUntil))
-		}
-		list = append(list, one)
-	}
-	return r.Answer(list)
 }

@@ -146,7 +146,6 @@ var queueRoutes = []route{
 	{method: remove, path: "/api/queues/{vhost}/{queue}", op: operate.DeleteQueue, handle: deleteQueue},
 	{method: remove, path: "/api/queues/{vhost}/{queue}/contents", op: operate.PurgeQueue.Name, handle: purgeQueue},
 	{method: post, path: "/api/queues/{vhost}/{queue}/get", op: operate.Get, handle: getMessages},
-	{method: post, path: "/api/queues/{vhost}/{queue}/peek", op: operate.Peek, handle: peek},
 	{method: get, path: "/api/queues/{vhost}/{queue}/bindings", op: admin.ListBindings.Name, handle: queueBindings},
 }
 

@@ -57,7 +57,7 @@ var ListDeadLetterQueues = Define(Op{
 type ReplayRequest struct {
 	VHost  string             `json:"vhost" hide:"page"`
 	Queue  string             `json:"queue" hide:"command page"`
-	Filter deadletters.Filter `json:"filter" is:"filter" hide:"command page" doc:"an expression, such as reason == \"expired\"; none: all dead letters"`
+	Filter deadletters.Filter `json:"filter" is:"filter" hide:"page" doc:"an expression, such as reason == \"expired\"; none: all dead letters"`
 	deadletters.Options
 	DryRun   bool                 `json:"dry_run" hide:"page" doc:"move nothing; print what would happen"`
 	Position deadletters.Position `json:"position" hide:"page" doc:"replay only messages that a dry run with this position counted; later ones stay"`

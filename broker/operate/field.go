@@ -42,6 +42,8 @@ const (
 	Bytes    Kind = "bytes"    // a number of bytes
 	Bad      Kind = "bad"      // a number of what should not be
 	PerTime  Kind = "rate"     // a Rate
+	Confirm  Kind = "confirm"  // how many messages are to be deleted; as a flag with the position up to which they were counted
+	Shown    Kind = "shown"    // how many bytes are shown of each body; a command that prints JSON shows all
 	Lines    Kind = "lines"    // a text of several lines
 	Traffic  Kind = "flow"     // whether a connection is held up, in RabbitMQ's words
 )

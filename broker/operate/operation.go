@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -32,18 +33,19 @@ type Op struct {
 	// Command is the words of the command and the fields that are its arguments: "user passwd <user>". Variant is a flag that chooses this operation
 	// of two with the same words.
 	Command, Variant, Example string
-	Help                      string         // more for the help of the command
-	Sets                      map[string]any // fields that the command sets
-	Flags                     []string       // the fields that are its flags; nil: all that are nothing else
-	Also                      []Way          // other commands that do it
-	Lists                     string         // the command that lists what it may be about, for the error about what does not exist
-	Alias                     string         // another name of the command's last word
-	Quiet                     bool           // it changes nothing, and is not recorded; unlike one that Looks it does not open other virtual hosts to the role Monitor
-	Watched                   bool           // the command has --watch
-	Slow                      bool           // it may take longer than other requests
-	Body                      int64          // the longest body that the API takes, most of it a payload, in bytes; 0: that of other requests
-	Begins                    bool           // it begins a run, and returns it, unless it is for a dry run
-	Long                      bool           // it may take long: it is a run (Begin), for which a client need not wait
+	Help                      string            // more for the help of the command
+	Sets                      map[string]any    // fields that the command sets
+	Starts                    map[string]string // what flags have unless they are given, if it is not what their fields say
+	Flags                     []string          // the fields that are its flags; nil: all that are nothing else
+	Also                      []Way             // other commands that do it
+	Lists                     string            // the command that lists what it may be about, for the error about what does not exist
+	Alias                     string            // another name of the command's last word
+	Quiet                     bool              // it changes nothing, and is not recorded; unlike one that Looks it does not open other virtual hosts to the role Monitor
+	Watched                   bool              // the command has --watch
+	Slow                      bool              // it may take longer than other requests
+	Body                      int64             // the longest body that the API takes, most of it a payload, in bytes; 0: that of other requests
+	Begins                    bool              // it begins a run, and returns it, unless it is for a dry run
+	Long                      bool              // it may take long: it is a run (Begin), for which a client need not wait
 	// Page has what the dashboard shows of it.
 	Page Page
 
@@ -93,10 +95,19 @@ type Way struct {
 	Command, Title, Example string
 	Sets                    map[string]any
 	Flags                   []string
+	Starts                  map[string]string
 }
 
 // Link is a link to a page. To has {column} for values of a row.
 type Link struct{ Text, To string }
+
+// Rowed is a row that makes its line in a table of commands itself: cells with their headings, which have the marks of cli.Printer. at shows an instant.
+type Rowed interface {
+	Cells(at func(time.Time) string) (heads, cells []string)
+}
+
+// Row is a row of the result that has nothing.
+func (op *Op) Row() any { return reflect.Zero(rowTypeOf(op.Result)).Interface() }
 
 // Effect is a result that says in words what was or would be done.
 type Effect interface {

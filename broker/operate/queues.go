@@ -184,12 +184,10 @@ type PeekRequest struct {
 	State         queue.State // queue.Ready, queue.Unacked or queue.Waiting; 0: any
 	Offset, Count int
 	BodyBytes     int // of each body
-	// Memory is the account for the answer; nil: none.
-	Memory *memory.Account
 }
 
 // Peek returns messages without taking them. Errors: *Wrong, *Invalid, or *memory.Exceeded among others.
-func (o *Operations) Peek(_ context.Context, a Actor, r PeekRequest) ([]Message, error) {
+func (o *Operations) Peek(ctx context.Context, a Actor, r PeekRequest) ([]Message, error) {
 	for _, n := range []struct {
 		field       string
 		value, most int
@@ -206,10 +204,8 @@ func (o *Operations) Peek(_ context.Context, a Actor, r PeekRequest) ([]Message,
 	if most > MaxPeekBytes {
 		return nil, &Invalid{fmt.Sprintf("count times truncate is more than %d", MaxPeekBytes)}
 	}
-	if r.Memory != nil {
-		if err := r.Memory.Take(min(CopiesOfBody*most, MaxPeekBytes)); err != nil {
-			return nil, err
-		}
+	if err := Take(ctx, min(CopiesOfBody*most, MaxPeekBytes)); err != nil {
+		return nil, err
 	}
 	found, err := q.Messages.Browse(broker.Browse{FromTail: r.FromTail, Offset: r.Offset, Count: r.Count, State: r.State, BodyBytes: r.BodyBytes})
 	list := make([]Message, len(found))

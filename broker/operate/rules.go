@@ -42,6 +42,8 @@ func ruled(op Operation, r Rule) Operation {
 	return op
 }
 
+var _ = Group("queue", "List, show, declare, peek into and purge queues of a running Curfew")
+
 // The operations that have a method each.
 var (
 	ListQueues             = ruled("list_queues", Rule{Role: Management, Looks: true})

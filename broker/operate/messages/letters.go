@@ -22,13 +22,13 @@ type DeadLetters struct {
 	VHost    string               `json:"vhost"`
 	Queue    string               `json:"queue"`
 	Filter   deadletters.Filter   `json:"filter" is:"filter" doc:"an expression, such as reason == \"expired\"; it may stand in the address as well, as ?filter="`
-	ByType   bool                 `json:"by_type" doc:"of groups: those of different message types apart"`
-	After    queue.Seq            `json:"after" doc:"of a search: next of the previous answer"`
-	Newest   bool                 `json:"newest" doc:"of a search: the newest first"`
-	Count    int                  `json:"count" default:"10" doc:"of a search: 1 to 1000; 10 if it is missing"`
-	Truncate int                  `json:"truncate" default:"4096" doc:"of a search: bytes of each body; 4096 if it is missing"`
-	Encoding string               `json:"encoding" doc:"of a search: base64, or auto: as text where the body is UTF-8; auto if it is missing"`
-	Position deadletters.Position `json:"position" doc:"the one from an earlier answer: messages that arrived after it are left alone, and ago in the filter counts from then"`
+	ByType   bool                 `json:"by_type" help:"count those of different message types apart (the property type)" doc:"of groups: those of different message types apart"`
+	After    queue.Seq            `json:"after" help:"continue after the message with this number" doc:"of a search: next of the previous answer"`
+	Newest   bool                 `json:"newest" help:"the newest first" doc:"of a search: the newest first"`
+	Count    int                  `json:"count" flag:"count,n" default:"10" help:"the most messages" doc:"of a search: 1 to 1000; 10 if it is missing"`
+	Truncate int                  `json:"truncate" is:"shown" default:"4096" start:"200" help:"the most bytes of each body; with -o json the whole body unless this is set" doc:"of a search: bytes of each body; 4096 if it is missing"`
+	Encoding string               `json:"encoding" hide:"command" doc:"of a search: base64, or auto: as text where the body is UTF-8; auto if it is missing"`
+	Position deadletters.Position `json:"position" hide:"command" doc:"the one from an earlier answer: messages that arrived after it are left alone, and ago in the filter counts from then"`
 	Begin    func() io.Writer     // of an export: called once, before the first line, for where to write
 }
 
@@ -55,9 +55,10 @@ const (
 // GroupDeadLetters counts dead letters by what they died of, the largest group first. When its context ends it returns the groups of the newest, with the
 // context's error.
 var GroupDeadLetters = operate.Define(operate.Op{
-	Name: "group_dead_letters", Title: "Dead letters by what they died of, the largest group first", Rule: reads, Quiet: true, Slow: true,
-	Text: "Only ready messages are counted. Only `filter` and `by_type` of the body are used.", Routes: []string{"POST /api/curfew/deadletters/{vhost}/{queue}/groups"},
-}, func(ctx context.Context, c *operate.Call, r DeadLetters) ([]deadletters.Group, error) {
+	Name: "group_dead_letters", Title: "Count a queue's dead letters by reason, queue, exchange and age, and by message type", Rule: reads, Quiet: true, Slow: true, Watched: true,
+	Text: "The largest group comes first. Only ready messages are counted. Only `filter` and `by_type` of the body are used.", Routes: []string{"POST /api/curfew/deadletters/{vhost}/{queue}/groups"},
+	Command: "dlq groups <queue>", Flags: []string{"filter", "by_type"}, Page: operate.Page{Empty: "no dead letter in {queue} in virtual host {vhost} matches"},
+}, func(ctx context.Context, c *operate.Call, r DeadLetters) (deadletters.GroupList, error) {
 	q, err := c.Queue(r.Queue)
 	if err != nil {
 		return nil, err
@@ -68,8 +69,10 @@ var GroupDeadLetters = operate.Define(operate.Op{
 
 // SearchDeadLetters returns dead letters that a filter matches. When its context ends it returns what it has found, with the context's error.
 var SearchDeadLetters = operate.Define(operate.Op{
-	Name: "search_dead_letters", Title: "Dead letters that a filter matches", Rule: reads, Quiet: true, Slow: true,
+	Name: "search_dead_letters", Title: "Show the dead letters that the filter selects; removes nothing", Rule: reads, Quiet: true, Slow: true, Watched: true,
 	Text: "Send `next` of the answer as `after` of the next request; it is 0 at the end.", Routes: []string{"POST /api/curfew/deadletters/{vhost}/{queue}/search"},
+	Command: "dlq search <queue>", Flags: []string{"filter", "count", "newest", "after", "truncate"}, Starts: map[string]string{"count": "100"},
+	Also: []operate.Way{{Command: "dlq peek <queue>", Title: "Show a queue's first messages with their history; removes nothing", Flags: []string{"count", "newest", "after", "truncate"}}},
 }, func(ctx context.Context, c *operate.Call, r DeadLetters) (page deadletters.Page, err error) {
 	if r.Count < 1 || r.Count > MaxSearchCount {
 		return page, operate.OutOfRange("count", int64(r.Count))

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/broker/access"
+	"curfew/broker/deadline"
 	"curfew/broker/operate"
 )
 
@@ -51,7 +54,7 @@ func AddOperations(root *cobra.Command, ops []*operate.Op) *Families {
 		families.add(op)
 		for _, way := range op.Also {
 			also := *op
-			also.Command, also.Title, also.Example, also.Sets, also.Flags = way.Command, way.Title, way.Example, way.Sets, way.Flags
+			also.Command, also.Title, also.Example, also.Sets, also.Flags, also.Starts = way.Command, way.Title, way.Example, way.Sets, way.Flags, way.Starts
 			families.add(&also)
 		}
 	}
@@ -189,8 +192,10 @@ func (a *API) AddFlags(c *cobra.Command, op *operate.Op) {
 		case operate.Flag:
 			c.Flags().BoolP(name, letter, f.Start != "", f.Help)
 		case operate.Number:
-			n, _ := strconv.ParseInt(f.Default+f.Start, 10, 64)
+			n, _ := strconv.ParseInt(cmp.Or(op.Starts[f.Name], f.Start, f.Default), 10, 64)
 			c.Flags().Int64P(name, letter, n, f.Help)
+		case operate.Filter:
+			AddFilter(c)
 		case operate.Fraction:
 			c.Flags().Float64P(name, letter, 0, f.Help)
 		case operate.Password:
@@ -254,16 +259,41 @@ func (a *API) run(cmd *cobra.Command, op *operate.Op, args []string) error {
 	if err := op.Check(values); err != nil {
 		return Usage(err)
 	}
-	if err = a.Send(cmd, op, values); err != nil && len(args) > 0 {
-		return Unknown(err, op, args[len(args)-1])
+	if err = a.Send(cmd, op, values); err == nil || len(args) == 0 {
+		return err
 	}
-	return err
+	if asks, is := errors.AsType[*Error](err); is && asks.Kind == "unconfirmed" {
+		return unconfirmed(op, args[0], asks)
+	}
+	if strings.Contains(op.Command, "<queue>") {
+		err = a.Elsewhere(cmd.Context(), args[0], err)
+	}
+	return Unknown(err, op, args[len(args)-1])
 }
 
 // Unknown adds to the error about something unknown where its names are listed.
 func Unknown(err error, op *operate.Op, name string) error {
 	if r, ok := errors.AsType[*Error](err); ok && r.Status == http.StatusNotFound && r.Reason == "Not Found" && op.Lists != "" {
 		r.Reason = fmt.Sprintf("there is no %s %q; %s lists them", op.Noun, name, op.Lists)
+	}
+	return err
+}
+
+// Elsewhere adds to the error about a queue that is not there in which other virtual hosts there is one of that name.
+func (a *API) Elsewhere(ctx context.Context, queue string, err error) error {
+	if missing, is := errors.AsType[*Error](err); !is || missing.Status != http.StatusNotFound {
+		return err
+	}
+	var list []struct{ Name, VHost string }
+	_ = a.Call(ctx, http.MethodGet, Path("queues")+"?columns=name,vhost", nil, &list)
+	var in []string
+	for _, one := range list {
+		if one.Name == queue {
+			in = append(in, "--vhost "+deadline.Shell(one.VHost))
+		}
+	}
+	if in != nil {
+		err = fmt.Errorf("%w; there is one with %s", err, strings.Join(in, " or "))
 	}
 	return err
 }
@@ -364,8 +394,27 @@ func (a *API) Values(cmd *cobra.Command, op *operate.Op, args []string) (map[str
 			}
 			continue
 		}
+		if f.Kind == operate.Filter {
+			filter, err := a.Filter(cmd, cmd.Flags().Arg(0))
+			if err != nil {
+				return nil, err
+			}
+			values[f.Name] = string(filter)
+			continue
+		}
 		name, _, _ := strings.Cut(f.Flag, ",")
 		flag := cmd.Flags().Lookup(name)
+		switch {
+		case f.Kind == operate.Confirm && flag.Changed:
+			if err := confirmed(flag.Value.String(), values); err != nil {
+				return nil, err
+			}
+			continue
+		case f.Kind == operate.Shown && !flag.Changed && a.JSON(): // a program wants whole bodies, as far as they fit into the answer
+			count, _ := values["count"].(int64)
+			values[f.Name] = operate.MaxPeekBytes / max(count, 1)
+			continue
+		}
 		if !flag.Changed && (f.Optional || !f.Own && f.Default == "" && !f.Key && f.Kind != operate.List) {
 			continue
 		}

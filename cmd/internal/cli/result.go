@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,10 +25,29 @@ func (a *API) PrintResult(cmd *cobra.Command, op *operate.Op, result any) error 
 	for _, row := range rows {
 		objects = append(objects, op.Object("command", row))
 	}
+	var all any = objects
+	switch {
+	case op.IsPage:
+		all = result
+	case !op.IsList:
+		all = objects[0]
+	}
 	var heads []string
 	cells := make([][]string, len(rows))
 	everywhere, _ := Everywhere(cmd)
 	names := everywhere && (cmd.Flags().Changed(allVHosts) || slices.ContainsFunc(objects, func(o map[string]any) bool { name, _ := o["vhost"].(string); return name != "" && name != "/" }))
+	if one, is := op.Row().(operate.Rowed); is { // it makes its line itself
+		heads, _ = one.Cells(a.Time)
+		for i, row := range rows {
+			if heads, cells[i] = row.(operate.Rowed).Cells(a.Time); i == 0 {
+				all = rows
+			}
+			for j, text := range cells[i] {
+				cells[i][j] = OrDash(text)
+			}
+		}
+		return a.noted(cmd, op, all, heads, cells)
+	}
 	for _, f := range op.Shown("command", rows) {
 		if !f.On("table") && !(names && f.Name == "vhost") {
 			continue
@@ -44,22 +64,25 @@ func (a *API) PrintResult(cmd *cobra.Command, op *operate.Op, result any) error 
 			cells[i] = append(cells[i], Until(a.Now(), instantOf(f.Of(row))))
 		}
 	}
+	return a.noted(cmd, op, all, heads, cells)
+}
+
+// noted prints a table, and on stderr why it has no rows.
+func (a *API) noted(cmd *cobra.Command, op *operate.Op, all any, heads []string, cells [][]string) error {
+	everywhere, _ := Everywhere(cmd)
+	names, _ := op.Arguments()
+	note := ""
 	switch {
-	case len(rows) > 0 || a.JSON():
+	case len(cells) > 0 || a.JSON():
 	case !everywhere && ofAllVHosts(op) && cmd.Flags().NArg() > 0:
-		names, _ := op.Arguments()
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s %q in virtual host %q has none\n", names[0], cmd.Flags().Arg(0), a.VHost)
+		note = fmt.Sprintf("%s %q in virtual host %q has none", names[0], cmd.Flags().Arg(0), a.VHost)
 	case !everywhere && ofAllVHosts(op):
-		fmt.Fprintf(cmd.ErrOrStderr(), "none in virtual host %q; -A lists those of all\n", a.VHost)
-	case op.Page.Empty != "" && op.IsList:
-		fmt.Fprintln(cmd.ErrOrStderr(), op.Page.Empty)
+		note = fmt.Sprintf("none in virtual host %q; -A lists those of all", a.VHost)
+	case op.IsList:
+		note = strings.NewReplacer("{vhost}", strconv.Quote(a.VHost), "{queue}", strconv.Quote(cmd.Flags().Arg(0))).Replace(op.Page.Empty)
 	}
-	var all any = objects
-	switch {
-	case op.IsPage:
-		all = result
-	case !op.IsList:
-		all = objects[0]
+	if note != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), note)
 	}
 	return a.Print(cmd.OutOrStdout(), all, heads, cells)
 }

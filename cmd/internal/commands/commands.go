@@ -80,7 +80,7 @@ func Tree(b node.Build) *cobra.Command {
 		cmd.Args = cli.NoArguments
 	}
 	root.AddCommand(storeCommand(), definitionsCommand(), injectCommand(b.Version),
-		statusCommand(), queues.History(), queues.Queue(), auditCommand(), rabbitmqCommand(), queues.Publish(), queues.Get(), queues.Declare(), queues.Bind(), queues.Unbind())
+		statusCommand(), queues.History(), auditCommand(), rabbitmqCommand(), queues.Publish(), queues.Get(), queues.Declare(), queues.Bind(), queues.Unbind())
 	root.AddCommand(topCommand(func(ctx context.Context, out io.Writer, args []string) error {
 		again := Tree(b)
 		again.SetArgs(args)
@@ -90,6 +90,7 @@ func Tree(b node.Build) *cobra.Command {
 	}))
 	families := cli.AddOperations(root, operate.All)
 	addIncidents(families)
+	queues.AddQueues(families)
 	queues.AddDelete(families)
 	queues.AddDeadLetters(families)
 	addExamples(root)

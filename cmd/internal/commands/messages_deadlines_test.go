@@ -43,7 +43,7 @@ func TestDeadlineAndQueueCommands(t *testing.T) {
 	assert.Contains(t, shown, "messages_ready               1")
 	assert.Contains(t, shown, `{"x-dead-letter-exchange":"","x-dead-letter-routing-key":"orders.dead"}`)
 	assert.Contains(t, r.ok("queue", "peek", "orders", "--state", "ready", "--tail"), "orders")
-	assert.Contains(t, r.exits(exitUsage, "queue", "peek"), "curfew queue peek takes a queue\n")
+	assert.Contains(t, r.exits(exitUsage, "queue", "peek"), "curfew queue peek takes <queue>\n")
 	assert.Contains(t, r.exits(exitUnconfirmed, "queue", "purge", "orders"), "1 messages are ready in \"orders\"; to delete them add --confirm 1")
 	assert.Equal(t, "DELETED\n1\n", r.ok("queue", "purge", "orders", "--confirm", "1"))
 }

@@ -68,8 +68,7 @@ func printMessages(a *cli.API, cmd *cobra.Command, list []deadletters.Message, b
 			}
 			continue
 		}
-		id, _ := m.Properties["message_id"].(string)
-		rows = append(rows, []string{cli.OrDash(m.Exchange), cli.OrDash(m.RoutingKey), cli.OrDash(id), strconv.FormatBool(m.Redelivered), strconv.Itoa(m.Bytes), bodyCell(m.Payload, m.Encoding)})
+		rows = append(rows, []string{cli.OrDash(m.Exchange), cli.OrDash(m.RoutingKey), cli.OrDash(m.ID()), strconv.FormatBool(m.Redelivered), strconv.Itoa(m.Bytes), m.Text()})
 	}
 	if bodies || len(list) == 0 && !a.JSON() {
 		return nil

@@ -3,8 +3,6 @@ package queues
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"net/http"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"curfew/broker/deadletters"
 	"curfew/broker/deadline"
 	"curfew/cmd/internal/cli"
 	"curfew/monitor/incident"
@@ -24,18 +21,13 @@ import (
 // queues list, show and purge queues and peek into them.
 type queues struct{ *cli.API }
 
-// Queue is curfew queue.
-func Queue() *cobra.Command {
-	c := &cobra.Command{
-		Use:     "queue",
-		Aliases: []string{"queues"},
-		Short:   "List, show, declare, peek into and purge queues of a running Curfew",
-		RunE:    cli.Group,
-	}
-	q := &queues{cli.WithVHost(c)}
-	c.AddCommand(cli.Watched(q.list()), cli.Watched(q.show()), cli.Watched(q.peek()), q.purge(), DeclareQueue(q.API, "declare"))
+// AddQueues adds commands about queues.
+func AddQueues(f *cli.Families) {
+	c, api := f.Of("queue")
+	c.Aliases = []string{"queues"}
+	q := &queues{api}
+	c.AddCommand(cli.Watched(q.list()), cli.Watched(q.show()), DeclareQueue(q.API, "declare"))
 	q.OffersQueues(c)
-	return c
 }
 
 // orders compare queues in a list: the worst, the largest or the first by name first.
@@ -182,78 +174,4 @@ func (q *queues) forecasts(ctx context.Context) map[incident.QueueName]*deadline
 		return nil
 	}
 	return incident.ByQueue(list)
-}
-
-// elsewhere adds to the error about a queue that is not there in which other virtual hosts there is one of that name.
-func (q *queues) elsewhere(ctx context.Context, name string, err error) error {
-	if missing, is := errors.AsType[*cli.Error](err); !is || missing.Status != http.StatusNotFound {
-		return err
-	}
-	var list []struct{ Name, VHost string }
-	_ = q.Call(ctx, http.MethodGet, cli.Path("queues")+"?columns=name,vhost", nil, &list)
-	var in []string
-	for _, one := range list {
-		if one.Name == name {
-			in = append(in, "--vhost "+deadline.Shell(one.VHost))
-		}
-	}
-	if in != nil {
-		err = fmt.Errorf("%w; there is one with %s", err, strings.Join(in, " or "))
-	}
-	return err
-}
-
-func (q *queues) peek() *cobra.Command {
-	body := map[string]any{}
-	var count, offset, truncate int
-	var tail bool
-	var state string
-	c := &cobra.Command{
-		Use:   "peek <queue>",
-		Short: "Show messages of a queue; removes and marks nothing",
-		Args:  cli.Exactly(1, "a queue"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			body["count"], body["offset"], body["truncate"], body["state"] = count, offset, bodyBytes(q.API, cmd, truncate, count), state
-			if tail {
-				body["from"] = "tail"
-			}
-			var list []deadletters.Queued
-			if err := q.Call(cmd.Context(), http.MethodPost, cli.Path("queues", q.VHost, args[0], "peek"), body, &list); err != nil {
-				return q.elsewhere(cmd.Context(), args[0], err)
-			}
-			var rows [][]string
-			for i := range list {
-				m := &list[i]
-				deadline := "-"
-				if m.Deadline != nil {
-					deadline = q.Time(time.UnixMilli(*m.Deadline))
-				}
-				id, _ := m.Properties["message_id"].(string)
-				rows = append(rows, []string{strconv.FormatUint(uint64(m.Seq), 10), m.State, cli.OrDash(m.Exchange), cli.OrDash(m.RoutingKey), deadline, strconv.Itoa(m.Bytes), cli.OrDash(id), bodyCell(m.Payload, m.Encoding)})
-			}
-			return q.Print(cmd.OutOrStdout(), list, []string{"SEQ", "STATE", "EXCHANGE?", "KEY?", "DEADLINE", "BYTES?", "MESSAGE-ID", "BODY"}, rows)
-		},
-	}
-	f := c.Flags()
-	f.IntVarP(&count, "count", "n", 10, "the most messages")
-	f.IntVar(&offset, "offset", 0, "how many messages to skip first")
-	f.IntVar(&truncate, "truncate", 200, truncateHelp)
-	f.BoolVar(&tail, "tail", false, "the newest first")
-	f.StringVar(&state, "state", "", "ready or unacked (default both)")
-	cli.Offers(c, "state", "ready", "unacked")
-	return c
-}
-
-func (q *queues) purge() *cobra.Command {
-	var confirm confirmation
-	c := &cobra.Command{
-		Use:   "purge <queue>",
-		Short: "Delete the ready messages of a queue; without --confirm it only prints how many there are",
-		Args:  cli.Exactly(1, "a queue"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return confirm.purge(q.API, cmd, cli.Path("curfew", "queues", q.VHost, args[0], "purge"), fmt.Sprintf("are ready in %q", args[0]))
-		},
-	}
-	c.Flags().Var(&confirm, "confirm", confirmHelp)
-	return c
 }

@@ -35,7 +35,7 @@ func (q *queues) show() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := q.Fetch(cmd.Context(), http.MethodGet, cli.Path("queues", q.VHost, args[0]), http.NoBody)
 			if err != nil {
-				return q.elsewhere(cmd.Context(), args[0], err)
+				return q.Elsewhere(cmd.Context(), args[0], err)
 			}
 			var all map[string]any
 			var is queueSettings

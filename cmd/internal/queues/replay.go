@@ -34,12 +34,13 @@ func (d *deadLetters) replay() *cobra.Command {
   curfew dlq replay orders.dead --filter 'reason == "expired"' --ttl none --limit 10
   curfew dlq replay orders.dead --exchange orders --key retry --rate 50`,
 	}
-	d.filtered(c, func(cmd *cobra.Command, queueName string, filter deadletters.Filter) error {
+	c.Args = cli.Exactly(1, "a queue")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		queueName := args[0]
 		values, err := d.Values(cmd, op, nil)
 		if err != nil {
 			return err
 		}
-		values["filter"] = string(filter)
 		if cmd.Flags().Changed("exchange") || cmd.Flags().Changed("key") {
 			values["to"] = deadletters.ToExchange
 		}
@@ -68,7 +69,7 @@ func (d *deadLetters) replay() *cobra.Command {
 		}
 		fmt.Fprintf(cmd.ErrOrStderr(), "nothing has moved; to replay only these, and no later messages, add --position %s\n", run.Position)
 		return nil
-	})
+	}
 	d.AddFlags(c, op)
 	c.Flags().BoolVar(&background, "background", false, "do not wait for the end")
 	return c

@@ -212,27 +212,8 @@ func (p *listPage) parked(s *ui.Info) g.Node {
 }
 
 func (p *listPage) cause(s *ui.Info, one *deadletters.Group) g.Node {
-	exchange, from := g.Text("the default exchange"), g.Text("messages that were due")
-	if one.Toward != "" {
-		exchange = g.Group{g.Text("the exchange "), h.B(ui.Name(one.Toward))}
-	}
-	if one.Queue != "" {
-		from = g.Group{g.Text("dead letters of "), h.B(ui.Name(one.Queue))}
-	}
-	says, then := g.Group{exchange, g.Text(" does not exist. Declare it and bind a queue to it")}, "Replay them to it…"
-	switch {
-	case one.Why == deadletters.CauseNoQueue && one.Toward == "":
-		says = g.Group{g.Text("there is no queue "), h.B(ui.Name(one.Key)), g.Text(". Declare it")}
-	case one.Why == deadletters.CauseNoQueue:
-		says = g.Group{g.Text("no queue is bound to "), exchange, g.Text(" for the key "), h.B(ui.Name(one.Key)), g.Text(". Bind one")}
-	case one.Why == deadletters.CauseMended:
-		says = g.Group{exchange, g.Text(" leads to a queue now: it was repaired since, or the messages had died too often")}
-	}
-	replay := s.Change(replayPath, "", ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.Hidden("filter", string(one.Filter())), ui.Hidden("to", deadletters.ToOnward), ui.Button(then))
-	return g.Group{
-		h.P(h.B(g.Text(ui.Number(one.Messages))), g.Text(" "), from, g.Text(": "), says, g.Text("; then replay them to it, or back to where they came from.")),
-		g.If(p.May.replay, replay),
-	}
+	replay := s.Change(replayPath, "", ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.Hidden("filter", string(one.Filter())), ui.Hidden("to", deadletters.ToOnward), ui.Button("Replay them to it…"))
+	return g.Group{h.P(ui.Advice(one.Advice)), g.If(p.May.replay, replay)}
 }
 
 func (p *listPage) found(s *ui.Info) g.Node {
