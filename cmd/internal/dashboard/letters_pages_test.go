@@ -286,13 +286,13 @@ func TestParkedSayWhy(t *testing.T) {
 	}
 	vh, _ := s.b.VHost("/")
 	parked := func() string { return s.get("/dead-letter?vhost=/&name=curfew.undeliverable").body }
-	require.Eventually(t, func() bool { return strings.Contains(parked(), "the exchange <b>gone</b> does not exist") }, eventually, pollEvery)
+	require.Eventually(t, func() bool { return strings.Contains(parked(), "exchange &#34;gone&#34; does not exist") }, eventually, pollEvery)
 	s.queue("/", "letters", amqp.Table{"x-curfew-purpose": "dead-letters"}) // as the node says of the queue of those that are parked
 	own := s.get("/queue?vhost=/&name=letters").body
 	require.Contains(t, own, "dead letters wait here until they are replayed, moved or purged")
 	require.NotContains(t, own, "set a policy")
 	require.NoError(t, vh.Exchanges.Declare("gone", broker.ExchangeDeclare{Kind: "topic"}))
-	require.Contains(t, parked(), "no queue is bound to the exchange <b>gone</b> for the key <b>orders</b>")
+	require.Contains(t, parked(), "no queue is bound to exchange &#34;gone&#34; for key &#34;orders&#34;")
 	s.queue("/", "orders.dead", nil)
 	require.NoError(t, vh.Bind(nil, broker.Binding{Source: "gone", Destination: "orders.dead", RoutingKey: "#"}))
 	page := parked()
@@ -322,7 +322,7 @@ func TestParkedForWantOfAQueue(t *testing.T) {
 	s.publish(q, amqp.Properties{}, "x")
 	require.Equal(t, deadline.Expired, s.b.FireNow(q.Messages.Ref(&s.standing(q)[0]), false))
 	require.Eventually(t, func() bool {
-		return strings.Contains(s.get("/dead-letter?vhost=/&name=curfew.undeliverable").body, "there is no queue <b>orders.dead</b>. Declare it; then replay")
+		return strings.Contains(s.get("/dead-letter?vhost=/&name=curfew.undeliverable").body, "there is no queue &#34;orders.dead&#34;. Declare it, then")
 	}, eventually, pollEvery)
 }
 
