@@ -30,7 +30,9 @@ type Entity struct {
 		// DeadLetteringOnMessageExpiration: messages that expire are dead-lettered; false: they are dropped.
 		DeadLetteringOnMessageExpiration bool
 
-		UserMetadata                  string // is kept, and means nothing here
+		UserMetadata                  string // this and the next two are kept, and mean nothing here
+		EnablePartitioning            bool
+		EnableBatchedOperations       *bool // default: true
 		ForwardTo                     string
 		ForwardDeadLetteredMessagesTo string
 		RequiresSession               bool
@@ -134,6 +136,9 @@ const (
 	CreatedArg  = "x-created-at"
 	UpdatedArg  = "x-updated-at"
 	MetadataArg = "x-user-metadata"
+
+	PartitionedArg = "x-enable-partitioning"       // true if so
+	BatchedArg     = "x-enable-batched-operations" // false if not
 )
 
 // adjust has change make the arguments of what exists those of the configuration.
@@ -173,6 +178,12 @@ func (e *Entity) TopicArgs() (args amqp.Table, err error) {
 func (e *Entity) common(args amqp.Table) error {
 	if e.Properties.UserMetadata != "" {
 		args[MetadataArg] = e.Properties.UserMetadata
+	}
+	if e.Properties.EnablePartitioning {
+		args[PartitionedArg] = true
+	}
+	if batched := e.Properties.EnableBatchedOperations; batched != nil && !*batched {
+		args[BatchedArg] = false
 	}
 	return cmp.Or(
 		SetSpan(args, "x-message-ttl", "DefaultMessageTimeToLive", e.Properties.DefaultMessageTimeToLive),

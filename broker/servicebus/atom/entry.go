@@ -108,6 +108,7 @@ func (e *entity) described(name string) (d servicebus.Entity, err error) {
 	d.Name = name
 	p := &d.Properties
 	p.LockDuration, p.DefaultMessageTimeToLive, p.AutoDeleteOnIdle, p.UserMetadata = e.LockDuration, e.DefaultMessageTimeToLive, e.AutoDeleteOnIdle, e.UserMetadata
+	p.EnablePartitioning, p.EnableBatchedOperations = isSet(e.EnablePartitioning), e.EnableBatchedOperations
 	p.ForwardTo, p.ForwardDeadLetteredMessagesTo = e.ForwardTo, e.ForwardDeadLetteredMessagesTo
 	p.RequiresSession, p.RequiresDuplicateDetection = isSet(e.RequiresSession), isSet(e.RequiresDuplicateDetection)
 	p.DeadLetteringOnMessageExpiration = isSet(e.DeadLetteringOnMessageExpiration)
@@ -126,7 +127,8 @@ func (e *entity) settings(args amqp.Table) {
 	}
 	e.UserMetadata, _ = args[servicebus.MetadataArg].(string)
 	e.Status, e.CreatedAt, e.UpdatedAt, e.AccessedAt = "Active", instant(created), instant(updated), zeroTime
-	e.EnableBatchedOperations, e.SupportOrdering, e.EnableExpress, e.DeadLetteringOnFilterEvaluationExceptions = new(true), new(true), new(false), new(false)
+	e.EnablePartitioning = new(args[servicebus.PartitionedArg] == true)
+	e.EnableBatchedOperations, e.SupportOrdering, e.EnableExpress, e.DeadLetteringOnFilterEvaluationExceptions = new(args[servicebus.BatchedArg] != false), new(true), new(false), new(false)
 	e.DuplicateDetectionHistoryTimeWindow, e.EntityAvailabilityStatus = "PT10M", "Available"
 }
 
@@ -151,6 +153,11 @@ func (e *entity) changes(was *entity) (args amqp.Table, err error) {
 	}
 	if e.UserMetadata != "" && e.UserMetadata != was.UserMetadata {
 		args[servicebus.MetadataArg] = e.UserMetadata
+	}
+	if given := e.EnableBatchedOperations; given != nil && *given != isSet(was.EnableBatchedOperations) {
+		if args[servicebus.BatchedArg] = nil; !*given {
+			args[servicebus.BatchedArg] = false
+		}
 	}
 	if given := e.DeadLetteringOnMessageExpiration; given != nil && *given != isSet(was.DeadLetteringOnMessageExpiration) {
 		if args[policy.DeadLetterExpiredArg] = nil; !*given {
@@ -182,8 +189,7 @@ func (e *entity) fixed(was *entity) (name string, is any) {
 	}{
 		{"RequiresSession", differs(e.RequiresSession, was.RequiresSession), false},
 		{"RequiresDuplicateDetection", differs(e.RequiresDuplicateDetection, was.RequiresDuplicateDetection), false},
-		{"EnablePartitioning", differs(e.EnablePartitioning, was.EnablePartitioning), false},
-		{"EnableBatchedOperations", differs(e.EnableBatchedOperations, was.EnableBatchedOperations), true},
+		{"EnablePartitioning", differs(e.EnablePartitioning, was.EnablePartitioning), isSet(was.EnablePartitioning)},
 		{"Status", e.Status != "" && e.Status != was.Status, was.Status},
 		{"MaxSizeInMegabytes", e.MaxSizeInMegabytes != 0 && e.MaxSizeInMegabytes != was.MaxSizeInMegabytes, was.MaxSizeInMegabytes},
 		{"MaxMessageSizeInKilobytes", e.MaxMessageSizeInKilobytes != 0, "that of Curfew"},

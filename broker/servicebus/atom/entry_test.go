@@ -50,7 +50,6 @@ func TestUpdates(t *testing.T) {
 		{"RequiresDuplicateDetection", entity{RequiresDuplicateDetection: &yes}, "false"},
 		{"EnablePartitioning", entity{EnablePartitioning: &yes}, "false"},
 		{"Status", entity{Status: "Disabled"}, "Active"},
-		{"EnableBatchedOperations", entity{EnableBatchedOperations: &no}, "true"},
 		{"MaxSizeInMegabytes", entity{MaxSizeInMegabytes: 4096}, "1024"},
 		{"MaxMessageSizeInKilobytes", entity{MaxMessageSizeInKilobytes: 512}, "that of Curfew"},
 		{"ForwardTo", entity{ForwardTo: "q"}, "not set"},
@@ -67,11 +66,11 @@ func TestUpdates(t *testing.T) {
 	topic := entity{XMLName: xml.Name{Local: "TopicDescription"}}
 	_, err := topic.changes(&was)
 	assert.EqualError(t, err, "the entity is a Queue")
-	change := entity{XMLName: was.XMLName, LockDuration: "PT2M", DefaultMessageTimeToLive: servicebus.Forever, AutoDeleteOnIdle: "PT10M", MaxDeliveryCount: new(int64(11)), UserMetadata: "of the shop", DeadLetteringOnMessageExpiration: &no}
+	change := entity{XMLName: was.XMLName, LockDuration: "PT2M", DefaultMessageTimeToLive: servicebus.Forever, AutoDeleteOnIdle: "PT10M", MaxDeliveryCount: new(int64(11)), UserMetadata: "of the shop", EnableBatchedOperations: &no, DeadLetteringOnMessageExpiration: &no}
 	args, err := change.changes(&was)
 	require.NoError(t, err)
 	assert.Equal(t, amqp.Table{
-		"x-lock-duration": int64(120_000), "x-message-ttl": nil, "x-auto-delete-on-idle": int64(600_000), "x-max-delivery-count": int64(11), servicebus.MetadataArg: "of the shop", "x-dead-lettering-on-message-expiration": false,
+		"x-lock-duration": int64(120_000), "x-message-ttl": nil, "x-auto-delete-on-idle": int64(600_000), "x-max-delivery-count": int64(11), servicebus.MetadataArg: "of the shop", servicebus.BatchedArg: false, "x-dead-lettering-on-message-expiration": false,
 	}, args)
 	was.DeadLetteringOnMessageExpiration = &no
 	args, err = (&entity{XMLName: was.XMLName, DeadLetteringOnMessageExpiration: &yes}).changes(&was)

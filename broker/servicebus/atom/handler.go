@@ -154,7 +154,7 @@ func (c *call) subscriptions(topic string) []*broker.Queue {
 }
 
 func (c *call) topic(x broker.ExchangeInfo) entry[entity] {
-	e := entity{XMLName: xml.Name{Space: busSpace, Local: "TopicDescription"}, MaxSizeInMegabytes: maxSize, RequiresDuplicateDetection: new(bool), EnablePartitioning: new(bool), SizeInBytes: new(int64)}
+	e := entity{XMLName: xml.Name{Space: busSpace, Local: "TopicDescription"}, MaxSizeInMegabytes: maxSize, RequiresDuplicateDetection: new(bool), SizeInBytes: new(int64)}
 	e.settings(x.Args)
 	n := len(c.subscriptions(x.Name))
 	e.SubscriptionCount = &n
@@ -182,8 +182,10 @@ func (c *call) queue(q *broker.Queue) entry[entity] {
 		n.DeadLetterMessageCount = ready + unacked
 	}
 	if kind == "QueueDescription" {
-		e.MaxSizeInMegabytes, e.RequiresDuplicateDetection, e.EnablePartitioning, e.SizeInBytes = maxSize, new(bool), new(bool), &size
+		e.MaxSizeInMegabytes, e.RequiresDuplicateDetection, e.SizeInBytes = maxSize, new(bool), &size
 		n.ScheduledMessageCount = c.scheduled(q.Name)
+	} else {
+		e.EnablePartitioning = nil // its topic has that
 	}
 	total := int64(n.ActiveMessageCount + n.DeadLetterMessageCount + n.ScheduledMessageCount)
 	e.MessageCount, e.CountDetails = &total, &n
@@ -381,7 +383,7 @@ func (c *call) declare(path string, given *entity) error {
 	}
 	kind := strings.TrimSuffix(given.XMLName.Local, "Description")
 	unfit := func(err error) error {
-		if name, only := given.fixed(&entity{Status: "Active", MaxSizeInMegabytes: maxSize, EnableBatchedOperations: new(true)}); err == nil && name != "" {
+		if name, only := given.fixed(&entity{Status: "Active", MaxSizeInMegabytes: maxSize, EnablePartitioning: given.EnablePartitioning}); err == nil && name != "" {
 			err = fmt.Errorf("The value for the %s property of a %s can only be %v.", name, kind, only) //nolint:staticcheck // as Azure's words for an existing one
 		}
 		return err
