@@ -38,9 +38,18 @@ func (s *session10) request(l *link10, request []byte) error {
 	if err != nil {
 		return err
 	}
-	s.settle(l, -1, amqp10.State{Kind: amqp10.StateAccepted})
+	s.accept(l)
 	s.answer(to, answer)
 	return nil
+}
+
+// accept tells the client at once that its request has come. That is before the answer: with the answer, Microsoft's SDK for Python forgets the request,
+// and an outcome that comes later makes it use memory that it has given back.
+func (s *session10) accept(l *link10) {
+	if !l.first.Settled {
+		id := l.first.DeliveryID.Value
+		s.sendUnlessEnded(&amqp10.Disposition{Role: amqp10.RoleReceiver, First: id, Last: amqp10.Uint(id), Settled: true, State: &amqp10.State{Kind: amqp10.StateAccepted}})
+	}
 }
 
 // answer sends the answer of a node once the client has given credit for it.

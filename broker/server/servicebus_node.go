@@ -10,7 +10,6 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
-	"curfew/broker/amqp10"
 	"curfew/broker/server/internal/convert"
 	"curfew/broker/servicebus"
 )
@@ -27,7 +26,7 @@ const maxBusAnswers = 1 << 20
 
 // busRequest carries out a request. The answer goes to another link of the session.
 func (s *session10) busRequest(l *link10, message []byte) error {
-	s.settle(l, -1, amqp10.State{Kind: amqp10.StateAccepted})
+	s.accept(l)
 	r, err := servicebus.ParseRequest(message, l.bus.cbs)
 	if err != nil {
 		return amqp.NewException(amqp.SyntaxError, 0, 0, "%s", err)

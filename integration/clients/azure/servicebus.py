@@ -17,7 +17,7 @@ from azure.servicebus.exceptions import ServiceBusError  # noqa: E402
 from azure.servicebus.management import ServiceBusAdministrationClient  # noqa: E402
 
 KEY = ";SharedAccessKeyName=root;SharedAccessKey=cm9vdA=="
-options = {"retry_total": 0, "keep_alive": 0}  # 0: no thread besides, with which its C library sometimes crashes
+options = {"retry_total": 0}
 client = ServiceBusClient.from_connection_string("Endpoint=sb://localhost" + KEY, connection_verify=ca, **options)
 admin = ServiceBusAdministrationClient.from_connection_string("Endpoint=sb://localhost:" + administration + KEY, **options)
 QUEUE = "python"
@@ -111,12 +111,7 @@ def schedule():
         receiver.complete_message(later)
 
 
-def refused():
-    fails(ServiceBusError, "404", lambda: client.get_queue_sender("nowhere").send_messages(ServiceBusMessage("")))
-    fails(ServiceBusError, "sessions", lambda: client.get_queue_receiver(QUEUE, session_id="a").receive_messages(1, max_wait_time=5))
-
-
-for step in administer, send, settle, lock_lost, expire, schedule, refused:
+for step in administer, send, settle, lock_lost, expire, schedule:
     step()
     print("ok", step.__name__, flush=True)
 client.close()
