@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -104,7 +105,7 @@ func afterCrash(t *testing.T, files map[string][]byte, log string, cut int) (fou
 	dir := t.TempDir()
 	for name, data := range files {
 		if name == log {
-			data = data[:cut]
+			data = append(slices.Clone(data[:cut]), make([]byte, 64)...) // the zeros that the file is made of, with which a record may end
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 	}

@@ -68,7 +68,7 @@ func (q Queued) Cells(at func(time.Time) string) (heads, cells []string) {
 		due = at(time.UnixMilli(*q.Deadline))
 	}
 	return []string{"SEQ", "STATE", "EXCHANGE?", "KEY?", "DEADLINE", "BYTES?", "MESSAGE-ID", "BODY"},
-		[]string{fmt.Sprint(q.Seq), q.State, q.Exchange, q.RoutingKey, due, strconv.Itoa(q.Bytes), q.ID(), q.Text()}
+		[]string{strconv.FormatUint(uint64(q.Seq), 10), q.State, q.Exchange, q.RoutingKey, due, strconv.Itoa(q.Bytes), q.ID(), q.Text()}
 }
 
 // Item is a dead letter, as the API answers.
@@ -87,7 +87,7 @@ func (i Item) Cells(at func(time.Time) string) (heads, cells []string) {
 		died, key = i.Deaths[0], strings.Join(i.Deaths[0].Keys, " ")
 	}
 	return []string{"SEQ", "DIED", "REASON", "QUEUE", "EXCHANGE?", "KEY?", "TYPE?", "REPLAYS?", "MESSAGE-ID", "BODY"},
-		[]string{fmt.Sprint(i.Seq), at(died.Time), died.Reason, died.Queue, died.Exchange, key, i.text("type"), fmt.Sprint(i.Replays), i.ID(), i.Text()}
+		[]string{strconv.FormatUint(uint64(i.Seq), 10), at(died.Time), died.Reason, died.Queue, died.Exchange, key, i.text("type"), fmt.Sprint(i.Replays), i.ID(), i.Text()}
 }
 
 // Whole is a dead letter with its whole body, as the API answers.

@@ -307,7 +307,7 @@ func check(list []Field, request any) error {
 func (k Kind) Read(text string) (v any, err error) {
 	v = text
 	switch k {
-	case Number:
+	case Number, Shown:
 		if v, err = strconv.ParseInt(text, 10, 64); err != nil {
 			err = fmt.Errorf("%q is not a whole number, or is too large", text)
 		}

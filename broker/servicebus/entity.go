@@ -298,13 +298,13 @@ func (e *Entity) Args() (amqp.Table, error) {
 	return args, cmp.Or(e.common(args), SetSpan(args, "x-lock-duration", "LockDuration", p.LockDuration))
 }
 
-// Forever is the longest duration of Azure, which it writes where there is no limit.
-const Forever = "P10675199DT2H48M5.4775807S"
+// Forever is the longest duration of Azure, which it writes where there is no limit. Some SDKs write only its days.
+const (
+	Forever       = "P10675199DT2H48M5.4775807S"
+	ForeverMillis = 10_675_199 * 86_400_000
+)
 
-// foreverDays is how many days of it some SDKs write.
-const foreverDays = 10_675_199
-
-// SetSpan sets an argument of milliseconds, unless the duration is empty or Forever.
+// SetSpan sets an argument of milliseconds, unless the duration is empty or more than ten years, which is forever.
 func SetSpan(args amqp.Table, name, property, text string) error {
 	if text == "" {
 		return nil
@@ -315,10 +315,7 @@ func SetSpan(args amqp.Table, name, property, text string) error {
 		return fmt.Errorf("%s: %w", property, err)
 	case n == 0:
 		return fmt.Errorf("%s: %s is too short", property, text)
-	case n >= foreverDays*86_400_000:
-	case n > policy.MaxTTLMillis:
-		return fmt.Errorf("%s: %s is more than ten years, P3650D; leave it out for no limit, or give %s", property, text, Forever)
-	default:
+	case n <= policy.MaxTTLMillis:
 		args[name] = n
 	}
 	return nil

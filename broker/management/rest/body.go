@@ -3,6 +3,7 @@ package rest
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"curfew/broker/operate"
@@ -42,7 +43,16 @@ func (r *Request) fields(op *operate.Op) (Fields, error) {
 		return Fields{}, nil
 	case map[string]any:
 		for name, one := range v {
-			if op == nil || op.Field(name) == nil || !op.Field(name).IsJSON() {
+			number, _ := one.(json.Number)
+			_, notNatural := strconv.ParseUint(number.String(), 10, 64)
+			_, notInteger := number.Int64()
+			switch {
+			case op == nil || op.Field(name) == nil:
+				v[name] = policy.Whole(one)
+			case op.Field(name).IsJSON():
+			case notNatural == nil && notInteger != nil: // the sequence number of a message with a high priority
+				v[name] = number.String()
+			default:
 				v[name] = policy.Whole(one)
 			}
 		}

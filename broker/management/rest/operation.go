@@ -248,7 +248,7 @@ func idOf(name operate.Operation) string {
 
 func zeroOf(k operate.Kind) any {
 	switch k {
-	case operate.Number, operate.Span, operate.Instant:
+	case operate.Number, operate.Span, operate.Instant, operate.Shown, operate.Confirm:
 		return int64(0)
 	case operate.Fraction:
 		return 0.0

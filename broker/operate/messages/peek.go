@@ -17,7 +17,7 @@ type PeekRequest struct {
 	Tail     bool   `json:"tail" doc:"the newest first"`
 	State    string `json:"state" oneof:"ready unacked waiting" doc:"ready or unacked (default both)"`
 	Offset   int    `json:"offset" doc:"how many messages to skip first"`
-	Count    int    `json:"count" flag:"count,n" default:"10" doc:"the most messages"`
+	Count    int    `json:"count" flag:"count,n" default:"10" min:"1" max:"500" doc:"the most messages: 1 to 500"`
 	Truncate int    `json:"truncate" is:"shown" default:"4096" start:"200" doc:"the most bytes of each body; with -o json the whole body unless this is set"`
 }
 

@@ -105,6 +105,11 @@ func (e *entity) described(name string) (d servicebus.Entity, err error) {
 			return d, errNoDelivery
 		}
 	}
+	for _, span := range e.spans() {
+		if err := span.unfit(); err != nil {
+			return d, err
+		}
+	}
 	d.Name = name
 	p := &d.Properties
 	p.LockDuration, p.DefaultMessageTimeToLive, p.AutoDeleteOnIdle, p.UserMetadata = e.LockDuration, e.DefaultMessageTimeToLive, e.AutoDeleteOnIdle, e.UserMetadata
@@ -146,9 +151,11 @@ func (e *entity) changes(was *entity) (args amqp.Table, err error) {
 		return nil, errors.New("DeadLetteringOnFilterEvaluationExceptions: it cannot be turned on")
 	}
 	args = amqp.Table{}
-	if n := e.MaxDeliveryCount; n != nil && *n == 0 {
+	switch n, is := e.MaxDeliveryCount, was.MaxDeliveryCount; {
+	case n == nil || is != nil && *n == *is || was.XMLName.Local == "TopicDescription":
+	case *n == 0:
 		return nil, errNoDelivery
-	} else if n != nil && *n != *was.MaxDeliveryCount {
+	default:
 		args["x-max-delivery-count"] = *n
 	}
 	if e.UserMetadata != "" && e.UserMetadata != was.UserMetadata {
@@ -164,19 +171,34 @@ func (e *entity) changes(was *entity) (args amqp.Table, err error) {
 			args[policy.DeadLetterExpiredArg] = false
 		}
 	}
-	for _, span := range []struct{ name, property, given, is string }{
-		{"x-message-ttl", "DefaultMessageTimeToLive", e.DefaultMessageTimeToLive, was.DefaultMessageTimeToLive},
-		{"x-auto-delete-on-idle", "AutoDeleteOnIdle", e.AutoDeleteOnIdle, was.AutoDeleteOnIdle},
-		{"x-lock-duration", "LockDuration", e.LockDuration, was.LockDuration},
-	} {
-		given, is := amqp.Table{}, amqp.Table{}
-		err = cmp.Or(err, servicebus.SetSpan(given, span.name, span.property, span.given))
-		_ = servicebus.SetSpan(is, span.name, span.property, span.is) // it is one already
-		if span.given != "" && given[span.name] != is[span.name] {
-			args[span.name] = given[span.name]
+	for name, span := range e.spans() {
+		n, wrong := servicebus.ParseDuration(span.given)
+		m, _ := servicebus.ParseDuration(was.spans()[name].given)
+		if span.given == "" || wrong == nil && (n == m || min(n, m) >= servicebus.ForeverMillis) {
+			continue
 		}
+		args[name] = nil
+		err = cmp.Or(err, span.unfit(), servicebus.SetSpan(args, name, span.property, span.given))
 	}
 	return args, err
+}
+
+// span is a property that is a duration.
+type span struct{ property, given string }
+
+// spans are the durations of an entity, by argument.
+func (e *entity) spans() map[string]span {
+	return map[string]span{
+		"x-message-ttl": {"DefaultMessageTimeToLive", e.DefaultMessageTimeToLive}, "x-auto-delete-on-idle": {"AutoDeleteOnIdle", e.AutoDeleteOnIdle}, "x-lock-duration": {"LockDuration", e.LockDuration},
+	}
+}
+
+// unfit refuses a duration that Curfew would not keep as it is given.
+func (s span) unfit() error {
+	if n, err := servicebus.ParseDuration(s.given); err == nil && n > policy.MaxTTLMillis && n < servicebus.ForeverMillis {
+		return fmt.Errorf("%s: %s is more than ten years, P3650D; leave it out for no limit, or give %s", s.property, s.given, servicebus.Forever)
+	}
+	return nil
 }
 
 // fixed names a property that Curfew does not keep, and that is given as another than it is; "": none. What an entity leaves out is as it is.

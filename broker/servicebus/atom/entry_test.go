@@ -63,11 +63,17 @@ func TestUpdates(t *testing.T) {
 			assert.EqualError(t, err, "The value for the "+x.name+" property of an existing Queue cannot be changed. It is "+x.is+".")
 		}
 	}
-	topic := entity{XMLName: xml.Name{Local: "TopicDescription"}}
-	_, err := topic.changes(&was)
+	foreign := entity{XMLName: was.XMLName, LockDuration: "PT0S", DefaultMessageTimeToLive: "PT0S"} // declared over AMQP
+	args, err := foreign.changes(&foreign)
+	assert.NoError(t, err)
+	assert.Empty(t, args)
+	topic := entity{XMLName: xml.Name{Local: "TopicDescription"}, MaxDeliveryCount: new(int64(5))}
+	_, err = topic.changes(&entity{XMLName: topic.XMLName})
+	assert.NoError(t, err)
+	_, err = topic.changes(&was)
 	assert.EqualError(t, err, "the entity is a Queue")
 	change := entity{XMLName: was.XMLName, LockDuration: "PT2M", DefaultMessageTimeToLive: servicebus.Forever, AutoDeleteOnIdle: "PT10M", MaxDeliveryCount: new(int64(11)), UserMetadata: "of the shop", EnableBatchedOperations: &no, DeadLetteringOnMessageExpiration: &no}
-	args, err := change.changes(&was)
+	args, err = change.changes(&was)
 	require.NoError(t, err)
 	assert.Equal(t, amqp.Table{
 		"x-lock-duration": int64(120_000), "x-message-ttl": nil, "x-auto-delete-on-idle": int64(600_000), "x-max-delivery-count": int64(11), servicebus.MetadataArg: "of the shop", servicebus.BatchedArg: false, "x-dead-lettering-on-message-expiration": false,

@@ -170,8 +170,9 @@ func (c *call) queue(q *broker.Queue) entry[entity] {
 	e := entity{XMLName: xml.Name{Space: busSpace, Local: kind}, RequiresSession: new(bool), LockDuration: duration(i.Args["x-lock-duration"], "PT0S")}
 	e.settings(i.Args)
 	e.AccessedAt = instant(c.Operations.Broker.UnixMillis(q.Messages.Idle.LastUse(c.Operations.Broker.Now())))
-	e.MaxDeliveryCount = new(int64)
-	*e.MaxDeliveryCount, _ = amqp.Integer(i.Args["x-max-delivery-count"])
+	if n, given := amqp.Integer(i.Args["x-max-delivery-count"]); given {
+		e.MaxDeliveryCount = &n
+	}
 	drops := i.Args[policy.DeadLetterExpiredArg] == false
 	e.DeadLetteringOnMessageExpiration = new(bool)
 	*e.DeadLetteringOnMessageExpiration = !drops

@@ -191,7 +191,7 @@ func (a *API) AddFlags(c *cobra.Command, op *operate.Op) {
 		switch f.Kind {
 		case operate.Flag:
 			c.Flags().BoolP(name, letter, f.Start != "", f.Help)
-		case operate.Number:
+		case operate.Number, operate.Shown:
 			n, _ := strconv.ParseInt(cmp.Or(op.Starts[f.Name], f.Start, f.Default), 10, 64)
 			c.Flags().Int64P(name, letter, n, f.Help)
 		case operate.Filter:
@@ -288,6 +288,9 @@ func (a *API) Elsewhere(ctx context.Context, queue string, err error) error {
 	_ = a.Call(ctx, http.MethodGet, Path("queues")+"?columns=name,vhost", nil, &list)
 	var in []string
 	for _, one := range list {
+		if one.Name == queue && one.VHost == a.VHost {
+			return err // it is what was asked of it that is not there
+		}
 		if one.Name == queue {
 			in = append(in, "--vhost "+deadline.Shell(one.VHost))
 		}

@@ -38,10 +38,9 @@ func (a *API) PrintResult(cmd *cobra.Command, op *operate.Op, result any) error 
 	names := everywhere && (cmd.Flags().Changed(allVHosts) || slices.ContainsFunc(objects, func(o map[string]any) bool { name, _ := o["vhost"].(string); return name != "" && name != "/" }))
 	if one, is := op.Row().(operate.Rowed); is { // it makes its line itself
 		heads, _ = one.Cells(a.Time)
+		all = append([]any{}, rows...)
 		for i, row := range rows {
-			if heads, cells[i] = row.(operate.Rowed).Cells(a.Time); i == 0 {
-				all = rows
-			}
+			heads, cells[i] = row.(operate.Rowed).Cells(a.Time)
 			for j, text := range cells[i] {
 				cells[i][j] = OrDash(text)
 			}
