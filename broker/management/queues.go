@@ -2,7 +2,6 @@ package management
 
 import (
 	"cmp"
-	"strconv"
 	"time"
 
 	"curfew/broker"
@@ -142,21 +141,6 @@ func getQueue(r *request) error {
 		}
 	}
 	return r.One(o)
-}
-
-// deleteQueue deletes a queue; with ?if-at-most=, which RabbitMQ does not have, only if no more messages are deleted with it, dead letters included.
-func deleteQueue(r *request) error {
-	query := r.HTTP.URL.Query()
-	d := broker.QueueDeletion{IfUnused: query.Get("if-unused") == "true", IfEmpty: query.Get("if-empty") == "true"}
-	if query.Has("if-at-most") { // also with an empty value: a script may have lost the number
-		n, err := strconv.Atoi(query.Get("if-at-most"))
-		if err != nil {
-			return rest.Bad([]any{"not_integer", "if-at-most"})
-		}
-		d.AtMost = &n
-	}
-	_, err := r.Operations.DeleteQueue(r.HTTP.Context(), r.Actor, r.QueueNamed(), d)
-	return r.Done(err)
 }
 
 func purgeQueue(r *request) error {

@@ -143,7 +143,6 @@ var queueRoutes = []route{
 	{method: get, path: "/api/queues/detailed", op: operate.ListQueues, handle: listQueues},
 	{method: get, path: "/api/queues/{vhost}", op: operate.ListQueues, handle: listQueues},
 	{method: get, path: "/api/queues/{vhost}/{queue}", op: operate.ListQueues, handle: getQueue},
-	{method: remove, path: "/api/queues/{vhost}/{queue}", op: operate.DeleteQueue, handle: deleteQueue},
 	{method: remove, path: "/api/queues/{vhost}/{queue}/contents", op: operate.PurgeQueue.Name, handle: purgeQueue},
 	{method: post, path: "/api/queues/{vhost}/{queue}/get", op: operate.Get, handle: getMessages},
 	{method: get, path: "/api/queues/{vhost}/{queue}/bindings", op: admin.ListBindings.Name, handle: queueBindings},

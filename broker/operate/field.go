@@ -23,29 +23,31 @@ type Kind string
 const (
 	Text     Kind = "text"
 	Number   Kind = "number"
-	Flag     Kind = "flag"     // a bool
-	List     Kind = "list"     // of texts
-	Object   Kind = "object"   // of JSON
-	Password Kind = "password" // a text that is never shown
-	Pattern  Kind = "pattern"  // a regular expression
-	JSON     Kind = "json"     // any JSON value
-	Span     Kind = "span"     // a number of ms, or a text such as 90s or 10m
-	Words    Kind = "words"    // a text for which there are proposals (oneof)
-	Fraction Kind = "fraction" // a number that need not be whole
-	Instant  Kind = "instant"  // a time.Time, or Unix ms; 0 is none
-	Progress Kind = "state"    // running, done, cancelled or failed
-	Share    Kind = "share"    // how much is done, of 100; below 0: it is not known
-	Duration Kind = "duration" // a text such as 90s or 1h30m
-	Filter   Kind = "filter"   // deadletters.Filter: it may stand in the body and in the query
-	Ago      Kind = "ago"      // an Instant that is shown as how long ago it was
-	Elapsed  Kind = "elapsed"  // a time.Duration; 0 is none
-	Bytes    Kind = "bytes"    // a number of bytes
-	Bad      Kind = "bad"      // a number of what should not be
-	PerTime  Kind = "rate"     // a Rate
-	Confirm  Kind = "confirm"  // how many messages are to be deleted; as a flag with the position up to which they were counted
-	Shown    Kind = "shown"    // how many bytes are shown of each body; a command that prints JSON shows all
-	Lines    Kind = "lines"    // a text of several lines
-	Traffic  Kind = "flow"     // whether a connection is held up, in RabbitMQ's words
+	Flag     Kind = "flag"       // a bool
+	List     Kind = "list"       // of texts
+	Object   Kind = "object"     // of JSON
+	Password Kind = "password"   // a text that is never shown
+	Pattern  Kind = "pattern"    // a regular expression
+	JSON     Kind = "json"       // any JSON value
+	Span     Kind = "span"       // a number of ms, or a text such as 90s or 10m
+	Words    Kind = "words"      // a text for which there are proposals (oneof)
+	Fraction Kind = "fraction"   // a number that need not be whole
+	Instant  Kind = "instant"    // a time.Time, or Unix ms; 0 is none
+	Progress Kind = "state"      // running, done, cancelled or failed
+	Share    Kind = "share"      // how much is done, of 100; below 0: it is not known
+	Duration Kind = "duration"   // a text such as 90s or 1h30m
+	Filter   Kind = "filter"     // deadletters.Filter: it may stand in the body and in the query
+	Ago      Kind = "ago"        // an Instant that is shown as how long ago it was
+	Elapsed  Kind = "elapsed"    // a time.Duration; 0 is none
+	Bytes    Kind = "bytes"      // a number of bytes
+	Bad      Kind = "bad"        // a number of what should not be
+	PerTime  Kind = "rate"       // a Rate
+	Content  Kind = "body"       // a Body
+	Features Kind = "properties" // Properties of a message
+	Confirm  Kind = "confirm"    // how many messages are to be deleted; as a flag with the position up to which they were counted
+	Shown    Kind = "shown"      // how many bytes are shown of each body; a command that prints JSON shows all
+	Lines    Kind = "lines"      // a text of several lines
+	Traffic  Kind = "flow"       // whether a connection is held up, in RabbitMQ's words
 )
 
 // Field is a field of a request, or a column of a result. One that is a pointer is optional: nil means that it was not given, and a form gives it only if
@@ -76,6 +78,7 @@ const (
 //	faint    what a page shows for nothing
 //	any      values other than those of oneof are possible, and the broker checks them
 //	more     in a form it is folded away, with others under this text
+//	seen     a form has it hidden, as it is in the row that the form is about
 type Field struct {
 	Name, Form, Label           string
 	Doc, Help                   string
@@ -87,6 +90,7 @@ type Field struct {
 	OneOf, Texts                []string
 	Any                         bool
 	More                        string
+	Seen                        bool
 	Own, Omit                   bool // Omit: it is left out where it has nothing
 	quoted                      bool // a number that JSON has as a string
 	Optional                    bool // it is a pointer
@@ -143,6 +147,7 @@ func fieldsOf(of reflect.Type) (list []Field) {
 		f.Key, f.Filled = need == "key" || need == "value", need == "page" || need == "value"
 		_, f.Own = sf.Tag.Lookup("own")
 		_, f.Any = sf.Tag.Lookup("any")
+		_, f.Seen = sf.Tag.Lookup("seen")
 		if _, omit := sf.Tag.Lookup("omit"); omit {
 			f.Omit = true
 		}
@@ -248,7 +253,7 @@ func Rows(result any) (rows []any) {
 		for i := range v.Len() {
 			rows = append(rows, v.Index(i).Interface())
 		}
-	case v.Kind() == reflect.Pointer && v.IsNil(), v.Kind() == reflect.Struct && v.NumField() == 0:
+	case !v.IsValid(), v.Kind() == reflect.Pointer && v.IsNil(), v.Kind() == reflect.Struct && v.NumField() == 0:
 	default:
 		rows = []any{result}
 	}

@@ -78,14 +78,15 @@ type Page struct {
 	// Rows is the list whose rows have a link to this operation, with the text Link; the fields of both that have the same names say which row it is.
 	Rows   Operation
 	Link   string
+	About  bool                                       // the form shows the row that it is about
 	Only   func(row any) bool                         // which of them have the link; nil: all
 	Live   bool                                       // the page is shown again while it is looked at
 	Begin  string                                     // text of the link above the list that opens an empty form; "": none
 	Danger bool                                       // it deletes: it is asked for confirmation
 	May    func(o *Operations, a Actor, row any) bool // beside the rule, for the link and for a page that asks, or of a form that stays by what its address asks for; nil: it takes any permission in the virtual host
 	Then   string                                     // what follows from it
-	Typed  string                                     // the field that has to be typed to confirm it
-	Next   string                                     // path of the page after it, with {field} for fields of the form; "": Parent or On
+	Typed  string                                     // the field that has to be typed to confirm it, unless it is "0"
+	Next   string                                     // path of the page after it, with {field} for fields of the form and the result; "": Parent or On
 	Stays  bool                                       // the form is shown again as it was, with what was done in words (Effect)
 	DryRun bool                                       // the form first shows what the field dry_run does, in words (Effect)
 }

@@ -286,21 +286,3 @@ func ExchangeNamed(path string) string {
 	}
 	return path
 }
-
-// DeleteQueue deletes a queue with its messages, and returns how many were ready. Errors: ErrNotFound, or the broker's: 406 for one that is used,
-// is not empty, or has more messages than d allows.
-func (o *Operations) DeleteQueue(_ context.Context, a Actor, at QueueName, d broker.QueueDeletion) (messages int, err error) {
-	q, err := o.queue(&a, DeleteQueue, at)
-	if err == nil && cmp.Or(d.QueueID, q.ID) != q.ID {
-		err = ErrNotFound
-	}
-	var vh *broker.VHost
-	if err == nil {
-		vh, err = o.Broker.VHostOf(q)
-	}
-	if err == nil {
-		messages, err = o.Broker.RightsOf(a.Name, vh.Name()).DeleteQueue(vh, Nobody{}, q.Name, d)
-	}
-	o.Record(a, DeleteQueue, at, err, zap.Int("messages", messages))
-	return messages, err
-}

@@ -156,6 +156,12 @@ type Message struct {
 	UpTo           deadletters.Position // of the queue, if the message was looked up
 }
 
+// Body is the beginning of a body, and the size of the whole.
+type Body struct {
+	Start []byte
+	Bytes int
+}
+
 // The states of a message that a consumer holds, and of one that waits for another try.
 const (
 	Unacked = queue.Unacked

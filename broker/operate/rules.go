@@ -54,7 +54,6 @@ var (
 	ImportDefinitions      = ruled("import_definitions", Rule{Role: Administrator})
 	ListConnections        = ruled("list_connections", Rule{Role: Management, Looks: true}) // the actor's own; users with the role Monitor see all
 	CloseConnections       = ruled("close_connections", Rule{Role: Management})             // the actor's own; administrators may close all
-	DeleteQueue            = ruled("delete_queue", Rule{Role: Management})
 	TryMessage             = ruled("try_message", Rule{Role: Management, Looks: true})
 	LookAround             = ruled("look_around", Rule{Role: Monitor, Looks: true}) // status, alerts, forecasts, the audit
 	ChangeAlerts           = ruled("change_alerts", Rule{Role: Administrator})      // and what else is changed of a node (monitor/changes)

@@ -113,17 +113,17 @@ func TestAnExclusiveQueueIsPurgedByItsOwnerOnly(t *testing.T) {
 // TestOnlyTheQueueThatSomebodySawIsDeleted, not another one of its name.
 func TestOnlyTheQueueThatSomebodySawIsDeleted(t *testing.T) {
 	s := newSite(t)
-	root, at := s.user("root", access.Administrator), operate.QueueName{VHost: "/", Name: "q"}
+	root, at, page := s.user("root", access.Administrator), operate.QueueName{VHost: "/", Name: "q"}, admin.QueuePage{VHost: "/", Queue: "q"}
 	require.NoError(t, s.b.Accounts.SetPermission(access.Permission{User: "root", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
 	seen := s.q.ID
-	_, err := s.DeleteQueue(t.Context(), root, at, broker.QueueDeletion{})
+	_, err := admin.DeleteQueue.Do(t.Context(), s.Operations, root, admin.QueueDeletion{QueuePage: page})
 	require.NoError(t, err)
 	for _, isNew := range []bool{true, false} {
 		_, created, err := s.Do(t.Context(), root, admin.DeclareQueue.Op, admin.NewQueue{VHost: "/", Queue: "q", Durable: true}, nil)
 		require.NoError(t, err)
 		require.Equal(t, isNew, created)
 	}
-	_, err = s.DeleteQueue(t.Context(), root, at, broker.QueueDeletion{QueueID: seen})
+	_, err = admin.DeleteQueue.Do(t.Context(), s.Operations, root, admin.QueueDeletion{QueuePage: page, ID: seen})
 	require.ErrorIs(t, err, operate.ErrNotFound)
 	_, err = s.Queue(t.Context(), root, at)
 	require.NoError(t, err)
@@ -179,7 +179,7 @@ func TestUsersAreTheAdministrators(t *testing.T) {
 // TestNoMoreMessagesGoThanWereConfirmed: those that arrive between the count and the deletion stay, with their queue.
 func TestNoMoreMessagesGoThanWereConfirmed(t *testing.T) {
 	s := newSite(t)
-	root, at := s.user("root", access.Administrator), operate.QueueName{VHost: "/", Name: "q"}
+	root, at, page := s.user("root", access.Administrator), operate.QueueName{VHost: "/", Name: "q"}, admin.QueuePage{VHost: "/", Queue: "q"}
 	require.NoError(t, s.b.Accounts.SetPermission(access.Permission{User: "root", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
 	publish := func() {
 		_, err := s.Publish(t.Context(), root, &operate.Publication{Exchange: operate.ExchangeName{VHost: "/"}, RoutingKey: "q"})
@@ -191,10 +191,10 @@ func TestNoMoreMessagesGoThanWereConfirmed(t *testing.T) {
 	require.NoError(t, err, "one of them is unacked")
 	most := 2
 	publish()
-	_, err = s.DeleteQueue(t.Context(), root, at, broker.QueueDeletion{AtMost: &most})
+	_, err = admin.DeleteQueue.Do(t.Context(), s.Operations, root, admin.QueueDeletion{QueuePage: page, AtMost: &most})
 	require.ErrorContains(t, err, "has 3 messages and dead letters, more than the 2 that may be deleted")
 	most = 3
-	_, err = s.DeleteQueue(t.Context(), root, at, broker.QueueDeletion{AtMost: &most})
+	_, err = admin.DeleteQueue.Do(t.Context(), s.Operations, root, admin.QueueDeletion{QueuePage: page, AtMost: &most})
 	require.NoError(t, err)
 	_, err = s.Queue(t.Context(), root, at)
 	require.ErrorIs(t, err, operate.ErrNotFound)

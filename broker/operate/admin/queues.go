@@ -3,6 +3,8 @@ package admin
 import (
 	"context"
 
+	"go.uber.org/zap"
+
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/operate"
@@ -54,6 +56,63 @@ var DeclareQueue = operate.Define(operate.Op{
 	_, missing := c.VHost.Queues.Get(name)
 	c.Created = missing != nil
 	_, err = c.Rights.DeclareQueue(c.VHost, operate.Nobody{}, name, broker.QueueDeclare{Durable: q.Durable, AutoDelete: q.AutoDelete, Args: args})
+	return none, err
+})
+
+// QueueFacts are what a page about a queue tells before something is done to it.
+type QueueFacts struct {
+	VHost       string `json:"vhost" hide:"page"`
+	Name        string `json:"queue" form:"name" hide:"page"`
+	ID          uint64 `json:"queue_id" form:"queue" hide:"page"`
+	All         int    `json:"all" form:"asked" hide:"page"` // that are deleted with it
+	Messages    int    `json:"-" label:"Messages" is:"bad"`
+	DeadLetters int    `json:"-" label:"Dead letters" is:"bad" omit:""`
+	Consumers   int    `json:"-" label:"Consumers"`
+}
+
+// LookAtQueue is the list of one queue.
+var LookAtQueue = operate.Define(operate.Op{
+	Name: "look_at_queue", Noun: "queue", Title: "What is in a queue", Rule: operate.Rule{Role: operate.Management, Looks: true},
+}, func(ctx context.Context, c *operate.Call, r QueuePage) ([]QueueFacts, error) {
+	q, err := c.Operations.Queue(ctx, c.Actor, operate.QueueName{VHost: r.VHost, Name: r.Queue})
+	messages := q.Ready + q.Unacked + q.Waiting
+	return []QueueFacts{{r.VHost, r.Queue, q.ID, messages + q.OwnDeadLetters, messages, q.OwnDeadLetters, q.Consumers}}, err
+})
+
+// QueuePage is the queue of a page.
+type QueuePage struct {
+	VHost string `json:"vhost"`
+	Queue string `json:"queue" form:"name"`
+}
+
+// QueueDeletion names a queue to be deleted, and on which conditions.
+type QueueDeletion struct {
+	QueuePage
+	ID       uint64 `json:"queue_id" form:"queue" is:"text" seen:"" doc:"the incarnation of the queue; none: any"`
+	IfUnused bool   `json:"if-unused" form:"if_unused" label:"only if it has no consumers"`
+	IfEmpty  bool   `json:"if-empty" form:"if_empty" label:"only if it is empty"`
+	AtMost   *int   `json:"if-at-most" form:"asked" seen:"" doc:"the most messages that may be deleted with it, dead letters included; RabbitMQ has nothing like it"`
+}
+
+// DeleteQueue deletes a queue with its messages. Errors: operate.ErrNotFound, or the broker's: 406 for one that is used, is not empty, or has more messages
+// than may be deleted.
+var DeleteQueue = operate.Define(operate.Op{
+	Name: "delete_queue", Noun: "queue", Title: "Delete a queue with its messages", Rule: operate.Rule{Role: operate.Management}, Routes: []string{"DELETE /api/queues/{vhost}/{queue}"},
+	Page: operate.Page{On: "/queue/delete", Title: "Delete the queue", Tab: "/queues", Parent: "/queues", Up: "Queues", Rows: "look_at_queue", Danger: true, Typed: "asked", Next: "/queues?said=queue_deleted",
+		May: func(o *operate.Operations, a operate.Actor, row any) bool {
+			return operate.MayQueue(o, a, access.Configure, row.(QueueFacts).VHost, row.(QueueFacts).Name)
+		},
+		Then: "Its messages are lost, and not dead-lettered; so are its dead letters that no queue has taken yet, and those in its own dead-letter queue. Its consumers are cancelled. If more messages arrive before the deletion, the queue stays."},
+}, func(_ context.Context, c *operate.Call, r QueueDeletion) (none operate.None, err error) {
+	q, err := c.Queue(r.Queue)
+	if err == nil && r.ID != 0 && r.ID != q.ID {
+		err = operate.ErrNotFound
+	}
+	messages := 0
+	if err == nil {
+		messages, err = c.Rights.DeleteQueue(c.VHost, operate.Nobody{}, q.Name, broker.QueueDeletion{IfUnused: r.IfUnused, IfEmpty: r.IfEmpty, AtMost: r.AtMost, QueueID: r.ID})
+	}
+	c.Log(zap.Int("messages", messages))
 	return none, err
 })
 

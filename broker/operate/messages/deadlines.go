@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -166,18 +167,19 @@ func earliest(all []due, most int) []due {
 // DeadlineChange is a change of a message's deadline: one of By, At, Cancel and Fire. The message is named by Seq or by MessageID.
 type DeadlineChange struct {
 	VHost     string    `json:"vhost"`
-	Queue     string    `json:"queue" eg:"orders"`
-	Seq       queue.Seq `json:"seq" eg:"17" doc:"the message's number in the queue"`
-	MessageID string    `json:"message_id" doc:"instead of the number: the ready message with this message-id; it has to be the only one"`
-	By        int64     `json:"by_millis" flag:"by" is:"span" doc:"by how much, in ms or as 90s or 10m, in commands with a unit; negative: earlier"`
-	Earlier   bool      `json:"earlier" hide:"command" doc:"by_millis is how much earlier"`
-	At        int64     `json:"at" is:"instant" doc:"the new deadline: Unix ms, in commands an instant such as 2006-01-02T15:04:05Z"`
-	Cancel    bool      `json:"cancel" hide:"command" doc:"the message has no deadline from now on"`
-	Fire      bool      `json:"fire" log:"fired" hide:"command" doc:"the deadline comes now"`
-	Drop      bool      `json:"drop" log:"dropped" doc:"with fire: the message is dropped, even if its queue has a dead-letter exchange"`
-	Was       *int64    `json:"was" hide:"command" doc:"nothing is changed unless this is the deadline, Unix ms; 0: there is none"`
+	Queue     string    `json:"queue" form:"name" eg:"orders"`
+	Seq       queue.Seq `json:"seq" seen:"" eg:"17" doc:"the message's number in the queue"`
+	MessageID string    `json:"message_id" hide:"page" doc:"instead of the number: the ready message with this message-id; it has to be the only one"`
+	By        int64     `json:"by_millis" form:"by" flag:"by" label:"More time" is:"span" help:"by how much, such as 90s or 10m" doc:"by how much, in ms, or as 90s or 10m; negative: earlier"`
+	Earlier   bool      `json:"earlier" hide:"command" label:"less time, not more" doc:"by_millis is how much earlier"`
+	At        int64     `json:"at" is:"instant" label:"Another deadline (UTC)" help:"the new deadline, an instant such as 2006-01-02T15:04:05Z" doc:"instead: the new deadline; in JSON, Unix ms"`
+	Cancel    bool      `json:"cancel" hide:"command" label:"no deadline" doc:"the message has no deadline from now on"`
+	Fire      bool      `json:"fire" log:"fired" hide:"command" label:"expire it now" doc:"the deadline comes now"`
+	Drop      bool      `json:"drop" log:"dropped" label:"and drop it, even if its queue dead-letters" doc:"with fire: the message is dropped, even if its queue has a dead-letter exchange"`
+	Was       *int64    `json:"was" form:"deadline" seen:"" hide:"command" doc:"nothing is changed unless this is the deadline, Unix ms; 0: there is none"`
 	// QueueID is the incarnation of the queue that somebody saw: in a different one, the number belongs to a different message. 0: any.
-	QueueID uint64 `json:"queue_id" is:"text" hide:"command" doc:"the one from the list: nothing is changed in a queue that was declared again since then; none: any queue of the name"`
+	QueueID uint64 `json:"queue_id" form:"queue" is:"text" seen:"" hide:"command" doc:"the one from the list: nothing is changed in a queue that was declared again since then; none: any queue of the name"`
+	DryRun  bool   `json:"dry_run" own:"" hide:"command" doc:"change nothing"`
 }
 
 // Check implements operate.Checker.
@@ -203,8 +205,33 @@ func (r DeadlineChange) Check() error {
 
 // DeadlineChanged is the result of a change.
 type DeadlineChanged struct {
-	Outcome  string `json:"outcome"`               // rescheduled, expired, or held: a consumer holds the message, which expires if it comes back
+	Outcome  string `json:"outcome"`               // rescheduled, expired, or held: a consumer holds the message, which expires if it comes back; empty: of a dry run
 	Deadline int64  `json:"deadline" is:"instant"` // Unix ms; 0: none, or the message has left
+	says     []string
+	harm     bool // of a dry run: the message would expire
+}
+
+// Words implements operate.Effect.
+func (d DeadlineChanged) Words() (sentences []string, harm, more bool) { return d.says, d.harm, false }
+
+// plan is what a dry run would have changed: the message gets the deadline to, on the broker's clock.
+func (r *DeadlineChange) plan(b *broker.Broker, to deadline.Instant, held bool) (d DeadlineChanged) {
+	d.Deadline, d.harm = b.UnixMillis(to), r.Fire || to != 0 && to <= b.Now()
+	says := "The message gets the deadline " + time.UnixMilli(d.Deadline).UTC().Format("2006-01-02 15:04:05.000 UTC") + "."
+	switch {
+	case r.Fire && r.Drop:
+		says = "The message is dropped now."
+	case r.Fire:
+		says = "The message expires now."
+	case to == 0:
+		says = "The message has no deadline then: it stays until it is consumed."
+	case d.harm:
+		says = "This deadline has passed: the message expires at once."
+	}
+	if d.says = []string{says}; held {
+		d.says = append(d.says, "A consumer holds it: it stays with the consumer, and expires if it comes back after the deadline.")
+	}
+	return d
 }
 
 var outcomes = map[deadline.Outcome]string{deadline.Rescheduled: "rescheduled", deadline.Expired: "expired", deadline.Held: "held"}
@@ -220,6 +247,8 @@ var ChangeDeadline = operate.Define(operate.Op{
 		{Command: "deadlines cancel <queue> [seq]", Title: "Remove a message's deadline, by its number in the queue or by --message-id; the message then stays until it is consumed", Flags: []string{"message_id"}, Sets: map[string]any{"cancel": true}},
 		{Command: "deadlines fire <queue> [seq]", Title: "Make a message expire now, by its number in the queue or by --message-id", Flags: []string{"message_id", "drop"}, Sets: map[string]any{"fire": true}},
 	},
+	Page: operate.Page{On: "/deadline", Title: "A message's deadline", Tab: "/queues", Parent: "/queues", Up: "Queues", Rows: "look_at_message", About: true, DryRun: true, Button: "Change the deadline",
+		Next: "/queue?vhost={vhost}&name={name}&changed={outcome}"},
 }, func(ctx context.Context, c *operate.Call, r DeadlineChange) (done DeadlineChanged, err error) {
 	q, err := c.Queue(r.Queue)
 	if err == nil && r.QueueID != 0 && r.QueueID != q.ID {
@@ -237,7 +266,7 @@ var ChangeDeadline = operate.Define(operate.Op{
 	if err == nil {
 		done, was, err = changeDeadline(c.Broker, q, &r)
 	}
-	if err == nil {
+	if err == nil && !r.DryRun {
 		err = c.Commit(ctx, q)
 	}
 	c.Log(zap.String("outcome", done.Outcome))
@@ -272,27 +301,30 @@ func changeDeadline(b *broker.Broker, q *broker.Queue, c *DeadlineChange) (done 
 	if !b.Expires() {
 		return done, was, &operate.Invalid{Reason: "no message expires here (CURFEW_TTL=off), so there is no deadline to change"}
 	}
+	to, err := newDeadline(b, c, x.Deadline)
+	if err != nil {
+		return done, was, err
+	}
+	if c.DryRun {
+		return c.plan(b, to, x.State == queue.Unacked), was, nil
+	}
 	var outcome deadline.Outcome
 	ref := q.Messages.Ref(&x)
 	if c.Fire {
 		outcome, ref.Deadline = b.FireNow(ref, c.Drop), 0
 	} else {
-		to, err := newDeadline(b, c, x.Deadline)
-		if err != nil {
-			return done, was, err
-		}
 		outcome, ref = b.Reschedule(ref, to)
 	}
 	if outcomes[outcome] == "" {
 		return done, was, operate.ErrChanged
 	}
-	return DeadlineChanged{outcomes[outcome], b.UnixMillis(ref.Deadline)}, was, nil
+	return DeadlineChanged{Outcome: outcomes[outcome], Deadline: b.UnixMillis(ref.Deadline)}, was, nil
 }
 
 // newDeadline returns the changed deadline. Both deadlines are on the broker's clock, 0 for none.
 func newDeadline(b *broker.Broker, c *DeadlineChange, was deadline.Instant) (to deadline.Instant, err error) {
 	switch {
-	case c.Cancel:
+	case c.Cancel, c.Fire:
 		return 0, nil
 	case c.At < 0 || max(c.At, c.By) > farMillis || c.By < -farMillis:
 		return 0, operate.OutOfRange("deadline", cmp.Or(c.At, c.By))

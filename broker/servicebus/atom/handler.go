@@ -452,10 +452,10 @@ func (c *call) delete(path string) {
 
 func (c *call) deleteQueue(name string) error {
 	if aside := name + policy.DeferredSuffix; c.vh.Queues.Has(aside) {
-		if _, err := c.Operations.DeleteQueue(c.r.Context(), c.actor, operate.QueueName{VHost: vhostName, Name: aside}, broker.QueueDeletion{}); err != nil {
+		if err := c.deleteQueue(aside); err != nil {
 			return err
 		}
 	}
-	_, err := c.Operations.DeleteQueue(c.r.Context(), c.actor, operate.QueueName{VHost: vhostName, Name: name}, broker.QueueDeletion{})
+	_, err := admin.DeleteQueue.Do(c.r.Context(), c.Operations, c.actor, admin.QueueDeletion{QueuePage: admin.QueuePage{VHost: vhostName, Queue: name}})
 	return err
 }

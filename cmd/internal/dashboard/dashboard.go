@@ -131,9 +131,6 @@ func (d *Dashboard) Handler() http.Handler {
 			mux.Handle(path, http.RedirectHandler("/rabbitmq", http.StatusSeeOther))
 		}
 	}
-	if d.Operations != nil {
-		mux.Handle("POST /deadline", d.changes(d.changeDeadline))
-	}
 	mux.Handle("GET "+findPath, d.known(d.find))
 	mux.Handle("/", d.known(func(w http.ResponseWriter, r *http.Request, _ ui.Visitor) {
 		d.Fail(w, r, http.StatusNotFound, "There is no such page.")

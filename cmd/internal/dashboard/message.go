@@ -26,7 +26,7 @@ func (m messageView) draw(now int64) g.Node {
 			ui.Class("when", m.due(now), g.If(m.Change != "", g.Group{g.Text(" "), ui.Link(m.Change, g.Text("Change…"))})),
 			ui.Class("size", g.Text(ui.Bytes(int64(m.BodyBytes)))))),
 		g.If(len(properties)+len(headers) > 0, h.Details(h.Summary(g.Text("Properties and headers")), h.Dl(ui.Pairs(properties), ui.Pairs(headers)))),
-		m.body("Body of message "+strconv.Itoa(m.Place)))
+		ui.MessageBody("Body of message "+strconv.Itoa(m.Place), operate.Body{Start: m.Browsed.Message.Body, Bytes: m.BodyBytes}))
 }
 
 func (m *messageView) routed() g.Node {
@@ -51,19 +51,4 @@ func (m *messageView) due(now int64) g.Node {
 		return h.Time(h.Title(ui.UTC(m.DeadlineMillis)), g.Text("was due "+ui.Until(m.DeadlineMillis, now)))
 	}
 	return h.Time(h.Title(ui.UTC(m.DeadlineMillis)), g.Text("due "+ui.Until(m.DeadlineMillis, now)))
-}
-
-// body shows as much of the body as was read; nothing if it is empty.
-func (m *messageView) body(label string) g.Node {
-	if m.Text == "" {
-		return nil
-	}
-	how := "text"
-	if m.Hex {
-		how = "hex"
-	}
-	return g.Group{
-		h.Pre(h.Class(how), h.TabIndex("0"), h.Aria("label", label), g.Text(m.Text)),
-		g.If(m.Cut, h.P(h.Class("faint"), g.Text("… the first "+ui.Bytes(int64(len(m.Browsed.Message.Body)))+" of "+ui.Bytes(int64(m.BodyBytes))))),
-	}
 }

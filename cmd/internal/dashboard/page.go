@@ -27,8 +27,6 @@ func (d *Dashboard) makePages() map[string]ui.Page {
 	if d.Operations != nil {
 		pages["/queues"] = ui.Page{Title: "Queues", Tab: "/queues", Live: true, Build: d.queues}
 		pages["/queue"] = ui.Page{Title: "Queue", Tab: "/queues", Live: true, Build: d.queue}
-		pages["/deadline"] = ui.Page{Title: "Deadline", Tab: "/queues", Build: d.deadline}
-		pages["/deadline-plan"] = ui.Page{Title: "Deadline", Tab: "/queues"}
 	}
 	if d.RabbitMQ != nil {
 		pages["/rabbitmq"] = ui.Page{Title: "RabbitMQ", Tab: "/rabbitmq", Live: true, Build: d.rabbitmq}

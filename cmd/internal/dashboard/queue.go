@@ -56,12 +56,17 @@ type peek struct {
 // messageView is a message as the pages show it.
 type messageView struct {
 	operate.Message
-	Place int    // in the queue, counted from 1 at the chosen end
-	Text  string // the body
-	Hex   bool   // Text is a dump, since the body is binary
-	Cut   bool   // Text is not the whole body
+	Place int // in the queue, counted from 1 at the chosen end
 	// Change is the URL of the page to change its deadline; "": this user may not.
 	Change string
+}
+
+// changed has the outcomes of changes in words.
+var changed = map[string]string{
+	"rescheduled": "The message has its new deadline.",
+	"expired":     "The message has expired.",
+	"declared":    "Queue declared.",
+	"held":        "A consumer holds the message. It stays with the consumer, and expires if it comes back.",
 }
 
 func (d *Dashboard) queue(r *http.Request, v ui.Visitor) (ui.View, error) {
@@ -123,19 +128,13 @@ func (p *peek) look(ctx context.Context, o *operate.Operations, by operate.Actor
 	p.More = len(list) > peekRows
 	mayChange := o.May(by, messages.ChangeDeadline.Name, ui.Named(q))
 	for i := range list[:min(len(list), peekRows)] {
-		m := viewMessage(&list[i], p.Offset+i+1)
+		m := messageView{Message: list[i], Place: p.Offset + i + 1}
 		if mayChange {
 			m.Change = ui.DeadlineURL(q.Get("vhost"), q.Get("name"), m.QueueID, m.Seq)
 		}
 		p.Messages = append(p.Messages, m)
 	}
 	return nil
-}
-
-func viewMessage(m *operate.Message, place int) messageView {
-	view := messageView{Message: *m, Place: place, Cut: len(m.Browsed.Message.Body) < m.BodyBytes}
-	view.Text, view.Hex = ui.Body(m.Browsed.Message.Body, view.Cut)
-	return view
 }
 
 // summary shows how long messages live here, and where they go when they die.

@@ -156,7 +156,7 @@ func TestDeadLettersThatGoWithAQueue(t *testing.T) {
 	require.NoError(t, err)
 	s.publish(dead, amqp.Properties{}, "dead")
 	page := s.get("/queue/delete?vhost=/&name=own").body
-	require.Contains(t, page, "<dd class=\"bad\">1: they are lost, too.")
+	require.Contains(t, page, `<dt>Dead letters</dt><dd><span class="bad"><b>1</b></span></dd>`)
 	require.Contains(t, page, "Type 1 to confirm")
 	form := url.Values{"token": {s.ownToken()}, "vhost": {"/"}, "name": {"own"}, "queue": {fmt.Sprint(q.ID)}, "asked": {"0"}}
 	a := s.post("/queue/delete", form)
@@ -242,7 +242,7 @@ func TestMessagesThatWaitForAnotherTry(t *testing.T) {
 	require.True(t, ok)
 	require.NoError(t, d.Nack(false, true))
 	require.NoError(t, ch.Close()) // the answer comes after it
-	require.Contains(t, s.get("/queue/delete?vhost=/&name=jobs").body, ">1: they are lost, and not dead-lettered.")
+	require.Contains(t, s.get("/queue/delete?vhost=/&name=jobs").body, `<dt>Messages</dt><dd><span class="bad"><b>1</b></span></dd>`)
 	require.Contains(t, s.get("/").body, "jobs: 1 waiting, 0 ready")
 }
 

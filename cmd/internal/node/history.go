@@ -61,7 +61,7 @@ var marked = map[operate.Operation]string{
 	admin.OperatorPolicies.Set.Name: "operator policy set", admin.OperatorPolicies.Clear.Name: "operator policy removed",
 	operate.ImportDefinitions:  "definitions imported",
 	admin.CloseConnection.Name: "connection closed", operate.StartReplay.Name: "replay of dead letters started",
-	operate.DeleteQueue: "queue deleted", admin.DeleteExchange.Name: "exchange deleted", admin.Unbind.Name: "binding removed",
+	admin.DeleteQueue.Name: "queue deleted", admin.DeleteExchange.Name: "exchange deleted", admin.Unbind.Name: "binding removed",
 	admin.MakeVHost.Name: "virtual host set", admin.DeleteVHost.Name: "virtual host deleted",
 	admin.SetUser.Name: "user set", admin.SetUserTags.Name: "tags of a user set", admin.DeleteUser.Name: "user deleted",
 	admin.SetPermission.Name: "permission set", admin.ClearPermission.Name: "permission removed",

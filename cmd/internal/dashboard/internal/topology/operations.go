@@ -22,8 +22,8 @@ type page struct {
 	form bool        // the page has nothing but one form
 }
 
-// operations are the pages of operations, with their forms.
-func (p Pages) operations() ui.Group {
+// Group has the pages of operations, with their forms.
+func (p Pages) Group() ui.Group {
 	group := ui.Group{Pages: map[string]ui.Page{}, Changes: map[string]ui.Handler{}}
 	all := map[string]*page{}
 	for _, op := range operate.All {
@@ -72,8 +72,9 @@ type card struct {
 	cut    ui.Cut
 	more   string         // that there may be more than all; "": these are all
 	form   *ui.Form       // of any other operation
-	effect operate.Effect // of a dry run; nil: there was none
-	row    any            // that a dangerous operation is about
+	effect operate.Effect // of a dry run, or of a form that stays; nil: there was none
+	result any            // of a form that stays
+	row    any            // that a dangerous operation is about, or a form that says so
 }
 
 // view is what a page shows.
@@ -150,7 +151,7 @@ func (p *page) content(r *http.Request, v ui.Visitor, q url.Values, sent *card) 
 		default:
 			continue
 		}
-		if op.Page.Danger {
+		if op.Page.Danger || op.Page.About {
 			if err := p.about(r, one, &c.actor, q); err != nil {
 				return nil, err
 			}
@@ -196,7 +197,7 @@ type rowKey struct{ column, field operate.Field }
 func keysOf(op, list *operate.Op) (keys []rowKey) {
 	for _, column := range list.Columns {
 		for _, f := range op.Fields {
-			if f.Form == column.Form && f.Kind == operate.Text && f.OneOf == nil {
+			if f.Form == column.Form && f.Kind == operate.Text && f.OneOf == nil && !f.Seen {
 				keys = append(keys, rowKey{column, f})
 			}
 		}
@@ -263,7 +264,7 @@ func (p Pages) about(r *http.Request, one *card, a *operate.Actor, q url.Values)
 	if one.row = rowOf(one.op, list, rows, q); one.row == nil {
 		return operate.ErrNotFound
 	}
-	if may := one.op.Page.May; may != nil && !may(p.Operations, *a, one.row) {
+	if may := one.op.Page.May; may != nil && !one.op.Page.Stays && !may(p.Operations, *a, one.row) {
 		return operate.ErrNotYours
 	}
 	return nil
@@ -274,7 +275,8 @@ func (p *page) change(w http.ResponseWriter, r *http.Request, v ui.Visitor, op *
 	one := &card{op: op, form: ui.NewForm(r.PostForm)}
 	f := one.form
 	values := p.read(op, f)
-	confirmed := op.Page.Typed == "" || f.Confirmed(f.Get(op.Page.Typed))
+	typed := f.Get(op.Page.Typed)
+	confirmed := op.Page.Typed == "" || typed == "0" || f.Confirmed(typed)
 	var err error
 	if f.OK() && confirmed {
 		err = p.do(r, v, one, values)
@@ -318,8 +320,14 @@ func (p *page) do(r *http.Request, v ui.Visitor, one *card, values map[string]an
 		f.Wrong(op.Field(bad.Field).Form, ui.Sentence(bad.Error())+".")
 		return nil
 	}
+	for _, row := range operate.Rows(result) {
+		for _, column := range op.Columns { // for the path of the next page
+			f.Values.Set("result-"+column.Form, operate.Plain(column.Of(row)))
+		}
+	}
 	if (tries || op.Page.Stays) && err == nil {
 		one.effect, _ = result.(operate.Effect)
+		one.result = result
 	}
 	return err
 }
@@ -361,7 +369,9 @@ func (p *page) read(op *operate.Op, f *ui.Form) map[string]any {
 func afterOperation(op *operate.Op, f *ui.Form) string {
 	path := cmp.Or(op.Page.Next, op.Page.Parent, op.Page.On)
 	if strings.ContainsAny(path, "{?") {
-		return filled(path, op.Fields, func(field operate.Field) (name, value string) { return field.Form, f.Get(field.Form) })
+		return filled(path, slices.Concat(op.Fields, op.Columns), func(field operate.Field) (name, value string) {
+			return field.Form, cmp.Or(f.Get(field.Form), f.Get("result-"+field.Form))
+		})
 	}
 	return ui.At(path, append(keysIn(path, f.Values), "done", string(op.Name))...)
 }

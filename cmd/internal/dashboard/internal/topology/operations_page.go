@@ -275,18 +275,43 @@ func valueNode(f *operate.Field, row any) g.Node {
 		return h.Progress(h.Max("100"), h.Value(share), h.Aria("label", share+" of 100"), g.Text(share+" %"))
 	case f.Kind == operate.List:
 		return ui.Names(v.([]string), nil)
+	case f.Kind == operate.Object && f.Name == "definition":
+		return lines(ui.Settings(entries(v)))
 	case f.Kind == operate.Object:
-		var lines g.Group
-		pairs := ui.Fields(entries(v))
-		if f.Name == "definition" {
-			pairs = ui.Settings(entries(v))
-		}
-		for i, one := range pairs {
-			lines = append(lines, g.If(i > 0, h.Br()), ui.Name(one.Name), g.Text(" = "), ui.Bold(ui.Visible(one.Value)))
-		}
-		return lines
+		return lines(ui.Fields(entries(v)))
+	case f.Kind == operate.Features:
+		p := v.(operate.Properties)
+		return lines(append(ui.Properties(&p), ui.Fields(p.Headers)...))
+	case f.Kind == operate.Content:
+		return ui.MessageBody(f.Label, v.(operate.Body))
 	}
 	return ui.Name(operate.Plain(v))
+}
+
+// lines are names with values, one below the other.
+func lines(pairs []ui.Pair) (all g.Group) {
+	for i, one := range pairs {
+		all = append(all, g.If(i > 0, h.Br()), ui.Name(one.Name), g.Text(" = "), ui.Bold(ui.Visible(one.Value)))
+	}
+	return all
+}
+
+// hidden are the fields that say which row a form is about, and how it was; last is the last of the names.
+func (c *view) hidden(one *card) (fields g.Group, names []string, last string) {
+	list := operate.Defined[one.op.Page.Rows]
+	for _, k := range keysOf(one.op, list) {
+		last = c.values.Get(k.field.Form)
+		fields, names = append(fields, ui.Hidden(k.field.Form, last)), append(names, k.field.Form)
+	}
+	for _, f := range one.op.Fields {
+		for _, column := range list.Columns {
+			if f.Seen && column.Form == f.Form {
+				one.form.Values.Set(f.Form, operate.Plain(column.Of(one.row)))
+				fields, names = append(fields, ui.Hidden(f.Form, one.form.Get(f.Form))), append(names, f.Form)
+			}
+		}
+	}
+	return fields, names, last
 }
 
 // drawForm is a page with one form.
@@ -302,13 +327,7 @@ func (c *view) drawForm(s *ui.Info, one *card) ui.Drawing {
 	title := h.H1(g.Text(about.Title))
 	var body g.Node
 	if about.Danger {
-		var hidden g.Group
-		var keys []string
-		last := ""
-		for _, k := range keysOf(one.op, operate.Defined[about.Rows]) {
-			last = c.values.Get(k.field.Form)
-			hidden, keys = append(hidden, ui.Hidden(k.field.Form, last)), append(keys, k.field.Form)
-		}
+		hidden, keys, last := c.hidden(one)
 		for _, f := range one.op.Fields {
 			if f.On("page") && !slices.Contains(keys, f.Form) {
 				hidden = append(hidden, c.field(one.form, &f))
@@ -317,13 +336,19 @@ func (c *view) drawForm(s *ui.Info, one *card) ui.Drawing {
 		if name := c.values.Get("name"); name != "" {
 			last = name
 		}
-		if about.Typed != "" {
+		if about.Typed != "" && one.form.Get(about.Typed) != "0" {
 			hidden = append(hidden, one.form.Typed(one.form.Get(about.Typed)))
 		}
 		title = h.H1(g.Text(about.Title+" "), ui.Name(last), g.Text("?"))
 		body = g.Group{factsOf(operate.Defined[about.Rows], one.row, nil), h.P(g.Text(about.Then)), s.Sheet(postOf(one.op), one.form, hidden, ui.Button(cmp.Or(about.Button, about.Title), h.Class("danger")), cancel)}
 	} else {
 		body = c.sheet(s, one, cancel)
+	}
+	if about.About {
+		body = g.Group{factsOf(operate.Defined[about.Rows], one.row, nil), g.If(about.Then != "", h.P(g.Text(about.Then))), body}
+	}
+	if rows := operate.Rows(one.result); about.Stays && len(rows) > 0 && len(one.op.Columns) > 0 {
+		body = g.Group{factsOf(one.op, rows[0], nil), body}
 	}
 	return ui.Drawing{Live: g.Group{h.P(h.Class("crumbs"), crumbs), title, h.Section(h.Class("card"), body)}}
 }
@@ -335,7 +360,12 @@ func (c *view) sheet(s *ui.Info, one *card, others ...g.Node) g.Node {
 	if len(others) > 0 {
 		buttons[0] = ui.Button(about.Button, h.Class("primary"))
 	}
-	fields := g.Group{ui.HiddenIf("was", one.form.Get("was"))}
+	fields, keys := g.Group{ui.HiddenIf("was", one.form.Get("was"))}, []string(nil)
+	if about.About {
+		var hidden g.Group
+		hidden, keys, _ = c.hidden(one)
+		fields = append(fields, hidden)
+	}
 	if about.DryRun {
 		buttons[0] = ui.Button("Dry run…", h.Class("primary"))
 	}
@@ -343,7 +373,7 @@ func (c *view) sheet(s *ui.Info, one *card, others ...g.Node) g.Node {
 	more := ""
 	for _, f := range one.op.Fields {
 		switch {
-		case !f.On("page") || f.Own:
+		case !f.On("page") || f.Own || slices.Contains(keys, f.Form):
 		case f.More != "":
 			more, folded = f.More, append(folded, c.field(one.form, &f))
 		default:

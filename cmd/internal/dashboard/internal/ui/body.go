@@ -4,6 +4,11 @@ import (
 	"encoding/hex"
 	"unicode"
 	"unicode/utf8"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"curfew/broker/operate"
 )
 
 // maxDump bounds how much of a binary body is shown.
@@ -19,6 +24,19 @@ func Body(body []byte, cut bool) (text string, dumped bool) {
 		return string(body), false
 	}
 	return hex.Dump(body[:min(len(body), maxDump)]), true
+}
+
+// MessageBody shows as much of a body as was read; nothing if that is nothing.
+func MessageBody(label string, body operate.Body) g.Node {
+	if len(body.Start) == 0 {
+		return nil
+	}
+	cut := len(body.Start) < body.Bytes
+	text, dumped := Body(body.Start, cut)
+	return g.Group{
+		h.Pre(h.Class(map[bool]string{false: "text", true: "hex"}[dumped]), h.TabIndex("0"), h.Aria("label", label), g.Text(text)),
+		g.If(cut, h.P(h.Class("faint"), g.Text("… the first "+Bytes(int64(len(body.Start)))+" of "+Bytes(int64(body.Bytes))))),
+	}
 }
 
 func wholeCharacters(body []byte) []byte {

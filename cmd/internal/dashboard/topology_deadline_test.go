@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"testing"
@@ -13,21 +14,21 @@ import (
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
 
-// TestDeadlineIsChangedOnceConfirmed: each button shows what it would do, and does that when confirmed.
+// TestDeadlineIsChangedOnceConfirmed: a dry run shows what the change would do, and it is done when confirmed.
 func TestDeadlineIsChangedOnceConfirmed(t *testing.T) {
 	for _, c := range []struct {
 		form  url.Values
 		asks  string
 		wants int64 // the deadline; 0 none, <0 it is gone
 	}{
-		{url.Values{"do": {"extend"}, "by": {"10m"}}, "1970-01-01 00:26:40.000 UTC?", 1_600_000},
-		{url.Values{"do": {"extend"}, "by": {"1999us"}}, "1970-01-01 00:16:40.002 UTC?", 1_000_002}, // rounded up: never early
-		{url.Values{"do": {"shorten"}, "by": {"100s"}}, "expires at once", -1},
-		{url.Values{"do": {"shorten"}, "by": {"24h"}}, "expires at once", -1},
-		{url.Values{"do": {"set"}, "at": {"1970-01-02T00:00:00"}}, "1970-01-02 00:00:00.000 UTC?", 86_400_000},
-		{url.Values{"do": {"cancel"}, "by": {"10m"}}, "Remove the deadline", 0},
-		{url.Values{"do": {"fire"}}, "Expire this message now?", -1},
-		{url.Values{"do": {"fire"}, "drop": {"1"}}, "Drop this message now?", -1},
+		{url.Values{"by": {"10m"}}, "The message gets the deadline 1970-01-01 00:26:40.000 UTC.", 1_600_000},
+		{url.Values{"by": {"1999"}}, "1970-01-01 00:16:41.999 UTC.", 1_001_999},
+		{url.Values{"by": {"100s"}, "earlier": {"1"}}, "the message expires at once", -1},
+		{url.Values{"by": {"24h"}, "earlier": {"1"}}, "the message expires at once", -1},
+		{url.Values{"at": {"1970-01-02T00:00:00"}}, "1970-01-02 00:00:00.000 UTC.", 86_400_000},
+		{url.Values{"cancel": {"1"}}, "The message has no deadline then", 0},
+		{url.Values{"fire": {"1"}}, "The message expires now.", -1},
+		{url.Values{"fire": {"1"}, "drop": {"1"}}, "The message is dropped now.", -1},
 	} {
 		s, q := deadlineSite(t)
 		form := hiddenForm(s.get(ui.MessageURL("/deadline", "/", "q", 1)).body)
@@ -38,7 +39,8 @@ func TestDeadlineIsChangedOnceConfirmed(t *testing.T) {
 		require.Equal(t, http.StatusOK, a.status)
 		require.Contains(t, a.body, c.asks)
 		require.EqualValues(t, 1_000_000_000, s.standing(q)[0].Deadline, "nothing is done yet")
-		a = s.post("/deadline", hiddenForm(a.body))
+		form.Set("do", "set")
+		a = s.post("/deadline", form)
 		require.Equal(t, "/queue", a.path)
 		if c.wants < 0 {
 			require.Contains(t, a.body, "has expired")
@@ -71,17 +73,16 @@ func TestDeadlinesAreOfferedToThoseWhoMayChangeThem(t *testing.T) {
 	s, q := deadlineSite(t)
 	require.Contains(t, s.get("/queue?vhost=/&name=q").body, fmt.Sprintf(`href="/deadline?name=q&amp;seq=1&amp;vhost=%%2F&amp;queue=%d"`, q.ID))
 	require.Equal(t, http.StatusNotFound, s.get("/deadline?vhost=/&name=q&seq=8").status)
-	require.Equal(t, http.StatusNotFound, s.get("/deadline?vhost=/&name=q&seq=x").status)
+	require.Equal(t, http.StatusBadRequest, s.get("/deadline?vhost=/&name=q&seq=x").status)
 
 	s.logIn("eye")
 	require.NotContains(t, s.get("/queue?vhost=/&name=q").body, "/deadline")
-	require.Contains(t, s.get(ui.MessageURL("/deadline", "/", "q", 1)).body, "may not read")
+	require.Equal(t, http.StatusForbidden, s.get(ui.MessageURL("/deadline", "/", "q", 1)).status)
 	form := url.Values{
-		"token": {s.ownToken()}, "vhost": {"/"}, "name": {"q"}, "seq": {"1"}, "queue": {fmt.Sprint(q.ID)}, "do": {"fire"}, "confirmed": {"1"},
+		"token": {s.ownToken()}, "vhost": {"/"}, "name": {"q"}, "seq": {"1"}, "queue": {fmt.Sprint(q.ID)}, "fire": {"1"}, "do": {"set"},
 	}
 	require.Equal(t, http.StatusForbidden, s.post("/deadline", form).status)
 	s.permit("eye", "/", ".*", "")
-	require.Contains(t, s.get(ui.MessageURL("/deadline", "/", "q", 1)).body, "may not change")
 	require.Equal(t, http.StatusForbidden, s.post("/deadline", form).status)
 	s.logIn("root")
 	require.Equal(t, http.StatusForbidden, s.post("/deadline", form).status, "another session's token")
@@ -91,8 +92,8 @@ func TestDeadlinesAreOfferedToThoseWhoMayChangeThem(t *testing.T) {
 	s.permit("eye", "/", ".*", ".*")
 	require.Contains(t, s.get("/queue?vhost=/&name=q").body, "/deadline?", "no administrator is needed")
 	form = hiddenForm(s.get(ui.MessageURL("/deadline", "/", "q", 1)).body)
-	form.Set("do", "fire")
-	form.Set("confirmed", "1")
+	form.Set("fire", "1")
+	form.Set("do", "set")
 	require.Equal(t, http.StatusOK, s.post("/deadline", form).status)
 	require.Empty(t, s.standing(q))
 }
@@ -101,22 +102,21 @@ func TestBadDeadlinesAreRefused(t *testing.T) {
 	s, q := deadlineSite(t)
 	seen := hiddenForm(s.get(ui.MessageURL("/deadline", "/", "q", 1)).body)
 	for _, bad := range []url.Values{
-		{"do": {"extend"}, "by": {"soon"}}, {"do": {"extend"}, "by": {"-1m"}}, {"do": {"set"}, "at": {"tomorrow"}}, {"do": {""}}, {"do": {"fire"}, "was": {"x"}}, {"do": {"to"}, "to": {"x"}},
-		{"do": {"to"}, "to": {"999999999999999"}},
+		{"by": {"soon"}}, {"by": {"1999us"}}, {"by": {"999999999999999999"}}, {"at": {"tomorrow"}}, {"at": {"9999-01-01T00:00"}}, {}, {"fire": {"1"}, "deadline": {"x"}}, {"fire": {"1"}, "by": {"1m"}}, {"drop": {"1"}},
 	} {
 		form := hiddenForm(s.get(ui.MessageURL("/deadline", "/", "q", 1)).body)
 		for name, value := range bad {
 			form[name] = value
 		}
-		form.Set("confirmed", "1")
+		form.Set("do", "set")
 		require.Equal(t, http.StatusBadRequest, s.post("/deadline", form).status, "%v", bad)
 	}
 	x := s.standing(q)[0]
 	require.EqualValues(t, 1_000_000_000, x.Deadline)
 
 	s.b.Reschedule(q.Messages.Ref(&x), 2_000_000_000)
-	seen.Set("do", "fire")
-	seen.Set("confirmed", "1")
+	seen.Set("fire", "1")
+	seen.Set("do", "set")
 	a := s.post("/deadline", seen)
 	require.Equal(t, http.StatusNotFound, a.status)
 	require.Contains(t, a.body, "Reload the page")
@@ -128,8 +128,9 @@ func TestAnotherQueueOfTheName(t *testing.T) {
 	s, q := deadlineSite(t)
 	address := ui.DeadlineURL("/", "q", q.ID, 1)
 	seen := hiddenForm(s.get(address).body)
-	seen.Set("do", "fire")
-	plan := hiddenForm(s.post("/deadline", seen).body)
+	seen.Set("fire", "1")
+	plan := maps.Clone(seen)
+	plan.Set("do", "set")
 	_, err := q.VHost().Queues.Delete(nil, "q", broker.QueueDeletion{})
 	require.NoError(t, err)
 	again := s.queue("/", "q", nil)
