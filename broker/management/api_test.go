@@ -75,6 +75,8 @@ func TestDeclaring(t *testing.T) {
 	x.ask("POST", "/api/bindings/%2F/e/x/q/none", `{}`).is(404, errorOf("not_found", "no queue 'none' in vhost '/'"))
 
 	x.ask("POST", "/api/exchanges/%2F/amq.default/publish", publishing("q", "m")).is(200, `{"routed":true}`)
+	x.ask("PUT", "/api/queues/%2F/other", `{}`).is(201, "")
+	x.ask("DELETE", "/api/queues/%2F/other?if-unused=no", nil).is(204, "") // RabbitMQ: any word but true is no
 	x.ask("DELETE", q+"?if-empty=true", nil).is(400, errorOf("bad_request", "queue 'q' in vhost '/' not empty"))
 	for _, most := range []string{"0", "-1", "", "many"} { // a condition that cannot be read is none that holds
 		require.Equal(t, 400, x.ask("DELETE", q+"?if-at-most="+most, nil).status, most)

@@ -67,7 +67,7 @@ type Page struct {
 	Post   string // where the form is sent; "": On
 	Title  string // heading of its card or page
 	Tab    string // entry of the menu that the page belongs to
-	Parent string // path of the page above, for a page of its own
+	Parent string // path of the page above, for a page of its own; /queue is that of the queue that the form names
 	Up     string // the name of that page
 	Empty  string // of a list: what is said if it is empty
 	Opens  string // of a list: path of the page that a row's first cell links to
@@ -78,7 +78,7 @@ type Page struct {
 	// Rows is the list whose rows have a link to this operation, with the text Link; the fields of both that have the same names say which row it is.
 	Rows   Operation
 	Link   string
-	About  bool                                       // the form shows the row that it is about
+	About  bool                                       // the form shows the row that it is about; those who may not do it see only the row
 	Only   func(row any) bool                         // which of them have the link; nil: all
 	Live   bool                                       // the page is shown again while it is looked at
 	Begin  string                                     // text of the link above the list that opens an empty form; "": none

@@ -29,7 +29,7 @@ var rooms = map[string][]string{
 	"broker":                   {"broker/internal/catalog", "broker/internal/delivery", "broker/internal/forward", "broker/internal/message", "broker/internal/topology", "broker/access", "broker/amqp", "broker/memory", "broker/policy", "broker/queue", "broker/store"},
 	"broker/deadletters":       {"broker", "broker/access", "broker/amqp", "broker/policy", "broker/queue"},
 	"broker/operate":           {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/definitions", "broker/memory", "broker/policy", "broker/queue", "broker/server"},
-	"broker/operate/messages":  {"broker", "broker/amqp", "broker/deadletters", "broker/definitions", "broker/operate", "broker/policy", "broker/queue"},
+	"broker/operate/messages":  {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/definitions", "broker/operate", "broker/policy", "broker/queue"},
 	"broker/operate/admin":     {"broker", "broker/access", "broker/deadletters", "broker/definitions", "broker/operate", "broker/policy", "broker/server"},
 	"broker/definitions":       {"broker", "broker/access", "broker/amqp", "broker/policy"},
 	"broker/management":        {"broker", "broker/access", "broker/amqp", "broker/definitions", "broker/memory", "broker/management/rest", "broker/operate", "broker/operate/messages", "broker/operate/admin", "broker/policy", "broker/queue", "broker/server", "broker/deadletters"},
@@ -55,7 +55,7 @@ var rooms = map[string][]string{
 	"cmd/internal/dashboard/internal/overview": {"broker/operate", "broker/operate/messages", "cmd/internal/dashboard/internal/ui", "monitor", "monitor/changes", "monitor/history", "monitor/incident"},
 	"cmd/internal/dashboard/internal/ui":       {"broker/amqp", "broker/operate", "monitor", "monitor/printable"},
 	"cmd/internal/dashboard/internal/letters":  {"broker/amqp", "broker/deadletters", "broker/operate", "broker/operate/messages", "cmd/internal/dashboard/internal/ui", "monitor/printable"},
-	"cmd/internal/dashboard/internal/topology": {"broker", "broker/access", "broker/operate", "broker/operate/admin", "cmd/internal/dashboard/internal/ui"}, // of broker and access only values
+	"cmd/internal/dashboard/internal/topology": {"broker/access", "broker/operate", "broker/operate/admin", "cmd/internal/dashboard/internal/ui"}, // of access only values
 
 	"monitor/rabbitmq":         {"monitor/printable", "monitor/rabbitmq/cluster", "monitor/rabbitmq/delay", "monitor/rabbitmq/keeper", "monitor/rabbitmq/lease", "monitor/rabbitmq/observe"},
 	"monitor/rabbitmq/cluster": {},
@@ -67,7 +67,7 @@ var rooms = map[string][]string{
 
 	"cmd/internal/reference": {},
 
-	"cmd/internal/cli":      {"broker/access", "broker/operate", "cmd/internal/settings", "monitor/printable"},
+	"cmd/internal/cli":      {"broker/access", "broker/deadletters", "broker/operate", "cmd/internal/settings", "monitor/printable"},
 	"cmd/internal/queues":   {"broker/deadletters", "broker/operate", "broker/operate/admin", "broker/operate/messages", "cmd/internal/cli", "monitor/history", "monitor/incident", "monitor/printable"},
 	"cmd/internal/settings": {"broker/policy", "broker/servicebus", "monitor/incident", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
 	"cmd/internal/node":     {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/definitions", "broker/management", "broker/management/rest", "broker/memory", "broker/operate", "broker/operate/admin", "broker/policy", "broker/server", "broker/servicebus", "broker/servicebus/atom", "broker/store", "cmd/internal/settings", "monitor", "monitor/incident", "monitor/audit", "monitor/changes", "monitor/printable", "cmd/internal/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/schedule", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},

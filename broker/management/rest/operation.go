@@ -139,6 +139,9 @@ func (r *Request) values(op *operate.Op, method string, isOwn bool) (values Fiel
 			if query.Has(f.Name) {
 				values[f.Name] = query.Get(f.Name)
 			}
+			if f.Kind == operate.Flag && !isOwn { // RabbitMQ: any other word is no
+				values[f.Name] = query.Get(f.Name) == "true"
+			}
 		}
 		if strings.Contains(r.pattern, "{"+f.Name+"}") {
 			values[f.Name] = r.Param(f.Name)

@@ -98,7 +98,7 @@ type QueueDeletion struct {
 // than may be deleted.
 var DeleteQueue = operate.Define(operate.Op{
 	Name: "delete_queue", Noun: "queue", Title: "Delete a queue with its messages", Rule: operate.Rule{Role: operate.Management}, Routes: []string{"DELETE /api/queues/{vhost}/{queue}"},
-	Page: operate.Page{On: "/queue/delete", Title: "Delete the queue", Tab: "/queues", Parent: "/queues", Up: "Queues", Rows: "look_at_queue", Danger: true, Typed: "asked", Next: "/queues?said=queue_deleted",
+	Page: operate.Page{On: "/queue/delete", Title: "Delete the queue", Tab: "/queues", Parent: "/queue", Rows: "look_at_queue", Danger: true, Typed: "asked", Next: "/queues?said=queue_deleted",
 		May: func(o *operate.Operations, a operate.Actor, row any) bool {
 			return operate.MayQueue(o, a, access.Configure, row.(QueueFacts).VHost, row.(QueueFacts).Name)
 		},

@@ -247,7 +247,7 @@ var ChangeDeadline = operate.Define(operate.Op{
 		{Command: "deadlines cancel <queue> [seq]", Title: "Remove a message's deadline, by its number in the queue or by --message-id; the message then stays until it is consumed", Flags: []string{"message_id"}, Sets: map[string]any{"cancel": true}},
 		{Command: "deadlines fire <queue> [seq]", Title: "Make a message expire now, by its number in the queue or by --message-id", Flags: []string{"message_id", "drop"}, Sets: map[string]any{"fire": true}},
 	},
-	Page: operate.Page{On: "/deadline", Title: "A message's deadline", Tab: "/queues", Parent: "/queues", Up: "Queues", Rows: "look_at_message", About: true, DryRun: true, Button: "Change the deadline",
+	Page: operate.Page{On: "/deadline", Title: "A message's deadline", Tab: "/queues", Parent: "/queue", Rows: "look_at_message", About: true, DryRun: true, Button: "Change the deadline",
 		Next: "/queue?vhost={vhost}&name={name}&changed={outcome}"},
 }, func(ctx context.Context, c *operate.Call, r DeadlineChange) (done DeadlineChanged, err error) {
 	q, err := c.Queue(r.Queue)
@@ -334,6 +334,9 @@ func newDeadline(b *broker.Broker, c *DeadlineChange, was deadline.Instant) (to 
 		return 0, &operate.Invalid{Reason: "the message has no deadline: give it one with at"}
 	default:
 		to = was.AddMillis(deadline.Millis(c.By))
+	}
+	if c.Earlier {
+		to = max(to, 1) // it has passed however much earlier it is
 	}
 	if to < 0 || to > b.Now().AddMillis(policy.MaxTTLMillis) {
 		return 0, operate.OutOfRange("deadline", b.UnixMillis(to))

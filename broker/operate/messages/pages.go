@@ -94,7 +94,7 @@ func (m *Got) Words() (sentences []string, harm, more bool) {
 // GetMessage takes a message as a consumer would, and shows it.
 var GetMessage = operate.Define(operate.Op{
 	Name: operate.Get, Title: "Get a message", Rule: operate.Rules[operate.Get], Quiet: true, // Get records it
-	Page: operate.Page{On: "/queue/get", Title: "Get a message", Tab: "/queues", Parent: "/queues", Up: "Queues", Rows: "look_at_queue", About: true, Button: "Get it", Stays: true,
+	Page: operate.Page{On: "/queue/get", Title: "Get a message", Tab: "/queues", Parent: "/queue", Rows: "look_at_queue", About: true, Button: "Get it", Stays: true,
 		Then: "This takes the first ready message as a consumer would, before the page with it is sent: if the connection breaks in between, a message removed for good is lost unseen. To look without taking a message, use the queue's page.",
 		May: func(o *operate.Operations, a operate.Actor, asked any) bool {
 			return operate.MayQueue(o, a, access.Read, asked.(Getting).VHost, asked.(Getting).Queue)

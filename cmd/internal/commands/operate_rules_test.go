@@ -254,7 +254,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"list deadlines", "management lists", shows("/api/curfew/deadlines", "orders"), nil},
 		{"list a queue's deadlines", "management lists", asks("GET", "/api/curfew/deadlines/%2F/orders", ""), nil},
 		{"change a deadline", "management vhost read write", asks("POST", "/api/curfew/deadlines/%2F/orders/SEQ", `{"by_millis":1000}`),
-			form(deadline, "/deadline", "vhost", "/", "name", "orders", "seq", "SEQ", "queue", "ORDERS", "do", "extend", "by", "1s", "confirmed", "1")},
+			form(deadline, "/deadline", "vhost", "/", "name", "orders", "seq", "SEQ", "queue", "ORDERS", "by", "1s", "do", "set")},
 		{"renew a lock", "management vhost read", asks("POST", "/api/curfew/locks/%2F/orders/none", ""), nil},
 		{"list delayed messages", "administrator", asks("GET", "/api/curfew/delayed/%2F", ""), nil},
 		{"cancel a delayed message", "administrator", asks("DELETE", "/api/curfew/delayed/%2F/none", ""), nil},

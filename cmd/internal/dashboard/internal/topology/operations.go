@@ -75,6 +75,7 @@ type card struct {
 	effect operate.Effect // of a dry run, or of a form that stays; nil: there was none
 	result any            // of a form that stays
 	row    any            // that a dangerous operation is about, or a form that says so
+	looks  bool           // the visitor may see the row, and no more
 }
 
 // view is what a page shows.
@@ -230,6 +231,10 @@ func (p Pages) begin(one *card, a *operate.Actor, q url.Values) error {
 		return a.Require(op.Role)
 	}
 	current, version, err := p.Operations.Now(*a, op, request)
+	if op.Page.About && operate.Refused(err) {
+		one.looks = true
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -275,8 +280,11 @@ func (p *page) change(w http.ResponseWriter, r *http.Request, v ui.Visitor, op *
 	one := &card{op: op, form: ui.NewForm(r.PostForm)}
 	f := one.form
 	values := p.read(op, f)
-	typed := f.Get(op.Page.Typed)
-	confirmed := op.Page.Typed == "" || typed == "0" || f.Confirmed(typed)
+	confirmed := true
+	if op.Page.Typed != "" {
+		typed := f.Need(op.Page.Typed)
+		confirmed = typed == "0" || f.Confirmed(typed)
+	}
 	var err error
 	if f.OK() && confirmed {
 		err = p.do(r, v, one, values)

@@ -317,16 +317,20 @@ func (c *view) hidden(one *card) (fields g.Group, names []string, last string) {
 // drawForm is a page with one form.
 func (c *view) drawForm(s *ui.Info, one *card) ui.Drawing {
 	about := one.op.Page
-	crumbs := g.Group{ui.Link(about.Parent, g.Text(about.Up))}
 	back := about.Parent
+	crumbs := h.P(h.Class("crumbs"), ui.Link(back, g.Text(about.Up)))
 	if list := opening(about.Parent); list != nil {
 		back = ui.At(about.Parent, keysIn(about.Parent, c.values)...)
-		crumbs = g.Group{ui.Link(list.Page.On, g.Text(list.Page.Title)), g.Text(" / "), ui.Link(back, ui.Name(c.values.Get(list.Columns[0].Form)))}
+		crumbs = h.P(h.Class("crumbs"), ui.Link(list.Page.On, g.Text(list.Page.Title)), g.Text(" / "), ui.Link(back, ui.Name(c.values.Get(list.Columns[0].Form))))
+	} else if about.Parent == "/queue" {
+		vhost, name := c.values.Get("vhost"), c.values.Get("name")
+		back, crumbs = ui.QueueURL(vhost, name), ui.QueueCrumbs(vhost, name)
 	}
 	cancel := ui.Link(back, g.Text("Cancel"))
 	title := h.H1(g.Text(about.Title))
 	var body g.Node
-	if about.Danger {
+	switch {
+	case about.Danger:
 		hidden, keys, last := c.hidden(one)
 		for _, f := range one.op.Fields {
 			if f.On("page") && !slices.Contains(keys, f.Form) {
@@ -341,7 +345,9 @@ func (c *view) drawForm(s *ui.Info, one *card) ui.Drawing {
 		}
 		title = h.H1(g.Text(about.Title+" "), ui.Name(last), g.Text("?"))
 		body = g.Group{factsOf(operate.Defined[about.Rows], one.row, nil), h.P(g.Text(about.Then)), s.Sheet(postOf(one.op), one.form, hidden, ui.Button(cmp.Or(about.Button, about.Title), h.Class("danger")), cancel)}
-	} else {
+	case one.looks:
+		body = ui.Empty(g.Text("This user may look at it, but not change it."))
+	default:
 		body = c.sheet(s, one, cancel)
 	}
 	if about.About {
@@ -350,7 +356,7 @@ func (c *view) drawForm(s *ui.Info, one *card) ui.Drawing {
 	if rows := operate.Rows(one.result); about.Stays && len(rows) > 0 && len(one.op.Columns) > 0 {
 		body = g.Group{factsOf(one.op, rows[0], nil), body}
 	}
-	return ui.Drawing{Live: g.Group{h.P(h.Class("crumbs"), crumbs), title, h.Section(h.Class("card"), body)}}
+	return ui.Drawing{Live: g.Group{crumbs, title, h.Section(h.Class("card"), body)}}
 }
 
 // sheet is the form of an operation.

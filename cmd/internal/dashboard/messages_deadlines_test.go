@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,7 +32,9 @@ func TestDeadlineIsChangedOnceConfirmed(t *testing.T) {
 		{url.Values{"fire": {"1"}, "drop": {"1"}}, "The message is dropped now.", -1},
 	} {
 		s, q := deadlineSite(t)
-		form := hiddenForm(s.get(ui.MessageURL("/deadline", "/", "q", 1)).body)
+		page := s.get(ui.MessageURL("/deadline", "/", "q", 1)).body
+		require.Equal(t, 2, strings.Count(page, `href="/queue?name=q&amp;vhost=%2F"`), "the way back, and Cancel")
+		form := hiddenForm(page)
 		for name, value := range c.form {
 			form[name] = value
 		}
@@ -73,7 +76,9 @@ func TestDeadlinesAreOfferedToThoseWhoMayChangeThem(t *testing.T) {
 	s, q := deadlineSite(t)
 	require.Contains(t, s.get("/queue?vhost=/&name=q").body, fmt.Sprintf(`href="/deadline?name=q&amp;seq=1&amp;vhost=%%2F&amp;queue=%d"`, q.ID))
 	require.Equal(t, http.StatusNotFound, s.get("/deadline?vhost=/&name=q&seq=8").status)
-	require.Equal(t, http.StatusBadRequest, s.get("/deadline?vhost=/&name=q&seq=x").status)
+	page := s.get("/deadline?vhost=/&name=q&seq=x")
+	require.Equal(t, http.StatusNotFound, page.status)
+	require.Contains(t, page.body, "no longer exists")
 
 	s.logIn("eye")
 	require.NotContains(t, s.get("/queue?vhost=/&name=q").body, "/deadline")
@@ -83,6 +88,10 @@ func TestDeadlinesAreOfferedToThoseWhoMayChangeThem(t *testing.T) {
 	}
 	require.Equal(t, http.StatusForbidden, s.post("/deadline", form).status)
 	s.permit("eye", "/", ".*", "")
+	shown := s.get(ui.MessageURL("/deadline", "/", "q", 1))
+	require.Equal(t, http.StatusOK, shown.status)
+	require.Contains(t, shown.body, "may look at it, but not change it")
+	require.NotContains(t, shown.body, `action="/deadline"`)
 	require.Equal(t, http.StatusForbidden, s.post("/deadline", form).status)
 	s.logIn("root")
 	require.Equal(t, http.StatusForbidden, s.post("/deadline", form).status, "another session's token")
@@ -119,7 +128,7 @@ func TestBadDeadlinesAreRefused(t *testing.T) {
 	seen.Set("do", "set")
 	a := s.post("/deadline", seen)
 	require.Equal(t, http.StatusNotFound, a.status)
-	require.Contains(t, a.body, "Reload the page")
+	require.Contains(t, a.body, "the message has left or changed since then")
 	require.Len(t, s.standing(q), 1)
 }
 
@@ -141,7 +150,7 @@ func TestAnotherQueueOfTheName(t *testing.T) {
 		require.Equal(t, http.StatusNotFound, a.status)
 		require.Contains(t, a.body, "Reload the page")
 		form.Del("queue")
-		require.Equal(t, http.StatusNotFound, s.post("/deadline", form).status)
+		require.Equal(t, http.StatusBadRequest, s.post("/deadline", form).status)
 	}
 	require.Len(t, s.standing(again), 1)
 }
