@@ -144,11 +144,17 @@ func TestEditAndResend(t *testing.T) {
 	delete(draft, "queue_id")
 	draft["properties"] = map[string]any{"unknown": 1}
 	assert.Contains(t, x.ask("POST", letters+"resend", draft).is(400, "").body, "the draft cannot be sent")
-	draft["properties"] = map[string]any{"message_id": "n"}
-	x.ask("POST", letters+"resend", draft).is(204, "")
-	got := x.ask("POST", "/api/queues/%2F/q/peek", `{}`).list()[0].(map[string]any)
-	assert.Equal(t, "right", got["payload"])
-	assert.Equal(t, map[string]any{"message_id": "n"}, got["properties"])
+	x.ask("POST", letters+"resend", `{"seq":1,"routing_key":"q","payload":"right","payload_encoding":"string","properties":{"message_id":"n","headers":{"version":1.0,"count":1}}}`).is(204, "")
+	arrived := x.ask("POST", "/api/queues/%2F/q/peek", `{}`)
+	assert.Equal(t, "right", arrived.list()[0].(map[string]any)["payload"])
+	vh, _ := x.b.VHost("/")
+	q, _ := vh.Queues.Get("q")
+	found, err := q.Messages.Browse(broker.Browse{Count: 1})
+	require.NoError(t, err)
+	properties, err := found[0].Decode()
+	require.NoError(t, err)
+	assert.Equal(t, amqp.Table{"count": int64(1), "version": 1.0}, properties.Headers, "numbers stay as they were written")
+	assert.Equal(t, "n", properties.MessageID)
 	assert.Empty(t, x.ask("POST", "/api/queues/%2F/dlq/peek", `{}`).list())
 }
 

@@ -18,12 +18,12 @@ type Content struct {
 	Body       operate.Body       `json:"-" label:"Body" is:"body"`
 }
 
-// maxShown bounds how much of a body a page shows, in bytes.
-const maxShown = 64 << 10
+// maxView bounds how much of a body a page shows, in bytes.
+const maxView = 64 << 10
 
 func contentOf(x *broker.Browsed) Content {
 	p, _ := x.Decode() // none if they cannot be read
-	body := x.Message.Body[:min(len(x.Message.Body), maxShown)]
+	body := x.Message.Body[:min(len(x.Message.Body), maxView)]
 	return Content{string(x.Message.Exchange), string(x.Message.RoutingKey), p, int64(x.BodyBytes), operate.Body{Start: append([]byte(nil), body...), Bytes: x.BodyBytes}}
 }
 
@@ -51,7 +51,7 @@ type MessageRow struct {
 var LookAtMessage = operate.Define(operate.Op{
 	Name: "look_at_message", Noun: "message", Title: "Show one message", Rule: operate.Rules[operate.Peek], Quiet: true,
 }, func(ctx context.Context, c *operate.Call, r MessageName) ([]MessageRow, error) {
-	m, err := c.Look(ctx, c.Actor, operate.QueueName{VHost: r.VHost, Name: r.Queue}, queue.Seq(r.Seq), maxShown)
+	m, err := c.Look(ctx, c.Actor, operate.QueueName{VHost: r.VHost, Name: r.Queue}, queue.Seq(r.Seq), maxView)
 	if err == nil && r.QueueID != 0 && r.QueueID != m.QueueID {
 		err = operate.ErrMessageGone // the number is another message's
 	}
