@@ -47,5 +47,5 @@
 // # Left to others
 //
 // Who may search, purge, replay and manage a replay, and the wait until a change is durable (broker/operate); moving messages (broker); the form of
-// requests and answers (broker/management).
+// requests and answers (broker/operate/messages, broker/management).
 package deadletters

@@ -24,7 +24,7 @@
 //
 // # Parts
 //
-// rest speaks HTTP. Here, letters.go answers requests about dead letters and replays, rates has the counts over time, and the files
+// rest speaks HTTP. Here, letters.go answers the requests about dead letters that have files as bodies or answers, rates has the counts over time, and the files
 // metrics* show all of it by the names that RabbitMQ's dashboards and alerts use.
 //
 // # Left to others

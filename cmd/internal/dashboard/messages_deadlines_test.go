@@ -90,7 +90,7 @@ func TestDeadlinesAreOfferedToThoseWhoMayChangeThem(t *testing.T) {
 	s.permit("eye", "/", ".*", "")
 	shown := s.get(ui.MessageURL("/deadline", "/", "q", 1))
 	require.Equal(t, http.StatusOK, shown.status)
-	require.Contains(t, shown.body, "may look at it, but not change it")
+	require.Contains(t, shown.body, "may look at it, and may not change it")
 	require.NotContains(t, shown.body, `action="/deadline"`)
 	require.Equal(t, http.StatusForbidden, s.post("/deadline", form).status)
 	s.logIn("root")

@@ -346,7 +346,7 @@ func (c *view) drawForm(s *ui.Info, one *card) ui.Drawing {
 		title = h.H1(g.Text(about.Title+" "), ui.Name(last), g.Text("?"))
 		body = g.Group{factsOf(operate.Defined[about.Rows], one.row, nil), h.P(g.Text(about.Then)), s.Sheet(postOf(one.op), one.form, hidden, ui.Button(cmp.Or(about.Button, about.Title), h.Class("danger")), cancel)}
 	case one.looks:
-		body = ui.Empty(g.Text("This user may look at it, but not change it."))
+		body = ui.Empty(g.Text("This user may look at it, and may not change it."))
 	default:
 		body = c.sheet(s, one, cancel)
 	}
