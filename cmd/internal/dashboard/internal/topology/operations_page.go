@@ -306,7 +306,9 @@ func (c *view) hidden(one *card) (fields g.Group, names []string, last string) {
 	for _, f := range one.op.Fields {
 		for _, column := range list.Columns {
 			if f.Seen && column.Form == f.Form {
-				one.form.Values.Set(f.Form, operate.Plain(column.Of(one.row)))
+				if one.effect == nil || one.form.Get(f.Form) == "" { // what a dry run said is of the row as it was then
+					one.form.Values.Set(f.Form, operate.Plain(column.Of(one.row)))
+				}
 				fields, names = append(fields, ui.Hidden(f.Form, one.form.Get(f.Form))), append(names, f.Form)
 			}
 		}
