@@ -197,7 +197,7 @@ var ImportDeadLetters = operate.Define(operate.Op{Name: "import_dead_letters", R
 	return done, err
 })
 
-// LetterDraft is a dead letter, by its number in the queue, with what is to be published in its place.
+// LetterDraft is a dead letter, by its number in the queue, with what to publish in its place.
 type LetterDraft struct {
 	Seq queue.Seq `json:"seq" log:"seq" doc:"the dead letter's number in the queue"`
 	deadletters.Draft
