@@ -632,7 +632,7 @@ func TestAzureUpdates(t *testing.T) {
 	for want, forbidden := range map[string]admin.QueueProperties{
 		"The value for the RequiresSession property of an existing Queue cannot be changed. It is false.": {RequiresSession: &yes},
 		"The value for the ForwardTo property of an existing Queue cannot be changed. It is not set.":     {ForwardTo: &a.queue},
-		"MaxDeliveryCount: 1048576 is too much": {MaxDeliveryCount: new(int32(1 << 20))},
+		"MaxDeliveryCount: 1048576 is too much":                                                           {MaxDeliveryCount: new(int32(1 << 20))},
 	} {
 		_, err = client.UpdateQueue(a.ctx, a.queue, forbidden, nil)
 		a.answered(http.StatusBadRequest, err)
