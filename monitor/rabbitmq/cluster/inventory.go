@@ -222,15 +222,13 @@ func (c *Cluster) polled(queue string, count int64, rate float64) bool {
 }
 
 // addPolicies finds out which settings apply to queues that have no statistics yet: those
-// of the policy that RabbitMQ names for each, unless there are operator policies.
+// of the policy that RabbitMQ names for each. Where there are operator policies, too, only where dead letters go is certain: they cannot set that.
 func (c *Cluster) addPolicies(ctx context.Context, i *Inventory, vhost string, listed []listedQueue) {
 	if !slices.ContainsFunc(i.Queues, func(q Queue) bool { return q.Unknown&UnknownPolicy != 0 }) {
 		return
 	}
 	var operator []any
-	if c.api.get(ctx, "operator-policies/"+vhost, &operator) != nil || len(operator) > 0 {
-		return
-	}
+	merged := c.api.get(ctx, "operator-policies/"+vhost, &operator) != nil || len(operator) > 0
 	var policies []struct {
 		Name       string
 		Definition table
@@ -240,12 +238,18 @@ func (c *Cluster) addPolicies(ctx context.Context, i *Inventory, vhost string, l
 	}
 	definitions := map[string]table{"": nil}
 	for _, p := range policies {
+		if merged {
+			maps.DeleteFunc(p.Definition, func(key string, _ any) bool { return !strings.HasPrefix(key, "dead-letter-") })
+		}
 		definitions[p.Name] = p.Definition
 	}
 	for _, l := range listed {
 		definition, known := definitions[l.Policy]
 		if q := i.Queue(l.Name); known && q.Unknown&UnknownPolicy != 0 {
-			q.Policy, q.Unknown = definition, q.Unknown&^UnknownPolicy
+			q.Policy = definition
+			if !merged {
+				q.Unknown &^= UnknownPolicy
+			}
 		}
 	}
 }

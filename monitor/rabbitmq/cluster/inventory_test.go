@@ -23,6 +23,45 @@ func TestPolled(t *testing.T) {
 	require.True(t, c.polled("new", 5, 0))
 }
 
+// TestOperatorPolicies change limits of a queue that has no statistics, and not where its dead letters go.
+func TestOperatorPolicies(t *testing.T) {
+	operator := `[]`
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := `[]`
+		switch name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/api/"), "/"); name {
+		case "overview":
+			answer = `{"rabbitmq_version":"3.13.7"}`
+		case "queues":
+			if r.URL.Query().Get("disable_stats") != "" {
+				answer = `[{"name":"a.wait","type":"quorum","policy":"wait"},{"name":"b","type":"quorum"}]`
+			}
+		case "operator-policies":
+			answer = operator
+		case "policies":
+			answer = `[{"name":"wait","definition":{"dead-letter-exchange":"","dead-letter-routing-key":"a","message-ttl":60000}}]`
+		case "whoami":
+			answer = `{"tags":["monitoring"]}`
+		}
+		_, _ = w.Write([]byte(answer)) // the client sees an error itself
+	}))
+	defer s.Close()
+	c, err := Open(Options{URL: "amqp://guest:guest@h", APIURL: s.URL})
+	require.NoError(t, err)
+	for text, want := range map[string]Unknown{`[]`: UnknownGets, `[{"name":"limits","definition":{"message-ttl":5}}]`: UnknownGets | UnknownPolicy, `{"error":"none"}`: UnknownGets | UnknownPolicy} {
+		operator = text
+		i, err := c.Inventory(t.Context(), nil, "")
+		require.NoError(t, err)
+		q := i.Queue("a.wait")
+		require.Equal(t, want, q.Unknown, text)
+		exchange, leads := q.DeadLetterExchange()
+		key, _ := q.Text("dead-letter-routing-key")
+		require.Equal(t, []any{"", true, "a"}, []any{exchange, leads, key}, text)
+		_, limited := q.TTLMillis()
+		require.Equal(t, want&UnknownPolicy == 0, limited, "the operator's may be lower")
+		require.Equal(t, want, i.Queue("b").Unknown)
+	}
+}
+
 // TestOddQueueInTheStatistics: RabbitMQ writes [] for the statistics of a queue that was published to and never read. What cannot be read of
 // one queue is said, and does not hide what is known of the others.
 func TestOddQueueInTheStatistics(t *testing.T) {

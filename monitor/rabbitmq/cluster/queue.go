@@ -44,7 +44,7 @@ type Unknown uint8
 const (
 	// UnknownArguments: neither the type, nor flags, nor arguments.
 	UnknownArguments Unknown = 1 << iota
-	// UnknownPolicy: not what policies define for it.
+	// UnknownPolicy: not all that policies define for it.
 	UnknownPolicy
 	// UnknownGets: not whether it is read with basic.get, nor what was published.
 	UnknownGets

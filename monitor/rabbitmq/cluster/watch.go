@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"curfew/broker/deadline"
 )
@@ -196,6 +198,8 @@ func checkPattern(pattern string) error {
 		return fmt.Errorf("the name of the queue is missing; it may have * for any characters and ? for one")
 	case len(pattern) > 255:
 		return fmt.Errorf("the name of a queue has at most 255 bytes, and this one has %d", len(pattern))
+	case !utf8.ValidString(pattern):
+		return errors.New("the name of a queue is UTF-8, and this one is not")
 	}
 	return nil
 }
@@ -249,7 +253,7 @@ func glob(pattern, name string) bool {
 const mostMeasured = 2000
 
 // Measured is a regular expression for the names of the queues whose statistics the rules need; "": for all. RabbitMQ computes statistics of those only: with ten thousand
-// queues, half of its work for a look. Retries need those of their work queues, which no rule names.
+// queues, half of its work for a look. Retries need those of their work queues, which no rule names. RabbitMQ's . is one byte, and a character may have several.
 func (w Watch) Measured(vhost string) string {
 	var all []string
 	for _, r := range w {
@@ -258,7 +262,7 @@ func (w Watch) Measured(vhost string) string {
 		case r.Mode == Retry || r.Pattern == "*":
 			return ""
 		default:
-			all = append(all, Expression(r.Pattern))
+			all = append(all, Expression(strings.ReplaceAll(r.Pattern, "?", "?*")))
 		}
 	}
 	if text := "^(" + strings.Join(all, "|") + ")$"; len(text) <= mostMeasured {

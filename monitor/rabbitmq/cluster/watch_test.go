@@ -42,6 +42,7 @@ func TestParseWatchErrors(t *testing.T) {
 		"a,,b":                             "the name of the queue is missing",
 		"watch.yaml":                       "write observe:watch.yaml",
 		"keep:" + strings.Repeat("x", 256): "at most 255 bytes",
+		"keep:caf\xe9*":                    `"keep:caf\xe9*": the name of a queue is UTF-8, and this one is not`,
 	} {
 		_, err := LoadWatch(text)
 		require.ErrorContains(t, err, "CURFEW_WATCH: ")
@@ -144,7 +145,7 @@ func TestMeasured(t *testing.T) {
 		watch Watch
 		want  string
 	}{
-		{Watch{{Pattern: "retry.*", Mode: Keep}, {Pattern: "?.delay", Mode: Delay}, {Pattern: "*", Mode: Off}}, `^(retry\..*|.\.delay)$`},
+		{Watch{{Pattern: "retry.*", Mode: Keep}, {Pattern: "?.delay", Mode: Delay}, {Pattern: "*", Mode: Off}}, `^(retry\..*|..*\.delay)$`},
 		{Watch{{Pattern: "a", Mode: Keep}, {Pattern: "b", VHost: "other", Mode: Retry}}, "^(a)$"},
 		{Watch{{Pattern: "a", Mode: Keep}, {Pattern: "*", Mode: Observe}}, ""},
 		{Watch{{Pattern: "a", Mode: Keep}, {Pattern: "retry.delay", Mode: Retry}}, ""},
@@ -152,4 +153,5 @@ func TestMeasured(t *testing.T) {
 	} {
 		require.Equal(t, one.want, one.watch.Measured("/"))
 	}
+	require.Regexp(t, Watch{{Pattern: "?.retry", Mode: Keep}}.Measured("/"), "Ã¤.retry", "as RabbitMQ takes ä: each byte is a character")
 }

@@ -106,8 +106,12 @@ func (s *session) lookBehind() {
 		return
 	}
 	exchange, _ := own.DeadLetterExchange()
+	if exchange == "" { // the default one, which is always there, or none
+		s.k.trouble(Nowhere, "", 0)
+		return
+	}
 	ch, err := s.conn.Channel() // which RabbitMQ closes if there is none
-	if exchange == "" || err != nil {
+	if err != nil {
 		return
 	}
 	defer ch.Close()
