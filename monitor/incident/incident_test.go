@@ -2,11 +2,31 @@ package incident
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
+
+	"curfew/broker/deadline"
 )
+
+// TestFindingsDoNotKeepTheState of their second, which has all queues: incidents keep them for long.
+func TestFindingsDoNotKeepTheState(t *testing.T) {
+	found, state := func() (map[*Condition][]Finding, weak.Pointer[State]) {
+		f := atRisk(orders, 40)
+		f.Rate = 1
+		s := &State{Now: time.Now(), Forecasts: []deadline.Forecast{f}, Objectives: []Missed{{QueueName: orders}}, Slow: func(q QueueName) Slow { return Slow{Who: q.Name, Out: 2} }}
+		s.blame(nil)
+		return Evaluate(s), weak.Make(s)
+	}()
+	runtime.GC()
+	require.Nil(t, state.Value())
+	for name, out := range map[string]float64{"deadline_missed": 1, "objective_missed": 2} {
+		require.Equal(t, Slow{Who: "orders", Out: out}, found[ConditionOf(name)][0].slow(), name)
+	}
+}
 
 // TestNothingThatWasLostIsForgotten, though more queues are well again than an incident keeps.
 func TestNothingThatWasLostIsForgotten(t *testing.T) {

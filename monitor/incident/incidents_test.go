@@ -255,6 +255,23 @@ func TestWhatIsParkedCountsOnce(t *testing.T) {
 	})
 }
 
+// TestWhatIsTakenFromWhereItIsParked at once counts where it expires: nothing else says that it does.
+func TestWhatIsTakenFromWhereItIsParked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		for range 6 {
+			e := missed("orders", 10)
+			e.VHost, e.Action = "shop", "parked"
+			s.Record(e)
+			pass(time.Second)
+		}
+		require.Len(t, s.List(), 1)
+		i := s.List()[0]
+		require.Equal(t, []any{"deadline_missed", int64(60), int64(60)}, []any{i.Condition, i.Count, i.Toll})
+		require.Contains(t, i.Summary, "60 messages expired (parked)")
+	})
+}
+
 // TestAHoldDoesNotGrow with what expires behind it and is dead-lettered; it grows with what is lost.
 func TestAHoldDoesNotGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

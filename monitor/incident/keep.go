@@ -278,6 +278,9 @@ func (a *Incidents) load() error {
 	}
 	a.tracker.publishLocked()
 	for _, of := range k.Tallies {
+		if of.Action == "parked" && of.Parked == 0 { // of an earlier version
+			of.Parked = of.Count - of.Dropped
+		}
 		a.tallies.all[tallyKey{of.Kind, of.VHost, of.Queue}] = &of
 	}
 	return nil

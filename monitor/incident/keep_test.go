@@ -29,3 +29,17 @@ func TestChangesThatAreNotSavedAtOnce(t *testing.T) {
 	all.Wait()
 	require.Empty(t, a.Windows())
 }
+
+// TestTalliesOfAnEarlierVersion do not say what was parked of what they count.
+func TestTalliesOfAnEarlierVersion(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, keptFile), []byte(`{"tallies":[
+		{"Kind":0,"VHost":"/","Queue":"parked","Action":"parked","Count":40,"Dropped":3},
+		{"Kind":0,"VHost":"/","Queue":"later","Action":"parked","Count":40,"Parked":7},
+		{"Kind":0,"VHost":"/","Queue":"moved","Action":"dead_lettered","Count":40}]}`), 0o600))
+	a, err := New(Options{Dir: dir})
+	require.NoError(t, err)
+	for queue, parked := range map[string]int64{"parked": 37, "later": 7, "moved": 0} {
+		require.Equal(t, parked, a.tallies.all[tallyKey{Expired, "/", queue}].Parked, queue)
+	}
+}

@@ -169,7 +169,7 @@ func (s *State) mended(t *Tally) bool {
 	return gone && t.Kind == Expired && s.Now.Sub(t.Last) >= mendedAfter && s.risks[q] == nil && s.holders[q].Count == 0
 }
 
-// expiring is, by queue, what expires or will, where that is a loss. What is parked, or was, counts where it is parked and not here.
+// expiring is, by queue, what expires or will, where that is a loss. What is parked, or was before others expired, counts where it is parked and not here.
 func (s *State) expiring() map[QueueName]Finding {
 	of := make(map[QueueName]Finding)
 	for _, t := range s.Tallies {
@@ -179,8 +179,11 @@ func (s *State) expiring() map[QueueName]Finding {
 		}
 		parked, others := t.Action == "parked" && s.parks[t.VHost], t.Count-t.Parked
 		said := others
-		if parked {
+		switch {
+		case parked:
 			said = t.Parked
+		case t.Action == "parked": // and taken from there since: nothing else counts it
+			others, said = t.Count, t.Count
 		}
 		if said == 0 {
 			continue
@@ -226,7 +229,7 @@ func seeUnconsumed(s *State) (list []Finding) {
 		if h, is := s.holders[q]; is {
 			f.Text += "; " + h.finding(s).Text
 		} else if r := s.risks[q]; r != nil && r.Rate > 0 {
-			f.slow = func() Slow { return s.slow(q, r.Rate) }
+			f.slow = s.slow(q, r.Rate)
 		}
 		if of := s.Consumers[q]; of.Last != "" {
 			left, again := "left", "again"
@@ -249,13 +252,18 @@ func seeUnconsumed(s *State) (list []Finding) {
 	return list
 }
 
-// slow is who consumes a queue too slowly; rate is how many messages a second it takes, if that is known better than by what it took last.
-func (s *State) slow(q QueueName, rate float64) (of Slow) {
-	if s.Slow != nil {
-		of = s.Slow(q)
-		of.Out = cmp.Or(rate, of.Out)
+// slow asks who consumes a queue too slowly; rate is how many messages a second it takes, if that is known better than by what it took last.
+// Incidents keep findings for long, so it must not keep the state.
+func (s *State) slow(q QueueName, rate float64) func() Slow {
+	ask := s.Slow
+	if ask == nil {
+		return nil
 	}
-	return of
+	return func() Slow {
+		of := ask(q)
+		of.Out = cmp.Or(rate, of.Out)
+		return of
+	}
 }
 
 // tell adds to a finding who is slow, and what to do about that.
@@ -278,7 +286,7 @@ func seeObjectives(s *State) (list []Finding) {
 		if m.Oldest > m.Objective.Within() {
 			text += "; the oldest has waited " + printable.Span(m.Oldest.Duration().Truncate(time.Second))
 		}
-		list = append(list, Finding{QueueName: m.QueueName, Cause: m.VHost, Count: 1, Text: text, slow: func() Slow { return s.slow(m.QueueName, 0) }})
+		list = append(list, Finding{QueueName: m.QueueName, Cause: m.VHost, Count: 1, Text: text, slow: s.slow(m.QueueName, 0)})
 	}
 	return list
 }
