@@ -14,7 +14,8 @@ import (
 // steadyFor is how many seconds a queue must have had consumers for a mark when they leave, and fewerFor how many they must be gone: clients that
 // come for a moment, and clients that connect again, are no marks. noneFor is for how many it must have had none for a mark when its first come: soon after
 // it is declared, or after a restart, they are no mark.
-const steadyFor, fewerFor, noneFor = 20, 10, 60
+// sharedFor is for how many a client must have consumed beside another for no mark when that one leaves: it did not come in its place.
+const steadyFor, fewerFor, noneFor, sharedFor = 20, 10, 60, 60
 
 // returnFor is how many seconds clients may take to come back after a start.
 const returnFor = 25
@@ -31,6 +32,9 @@ type consumers struct {
 	whoAt   int64  // since when it was the first; 0: that is long ago
 	other   string // the one that is first instead, which is no instance of the same application; "": none is
 	otherAt int64
+
+	next   string // the client that consumes beside who; who itself: none is known
+	nextAt int64  // since when
 }
 
 // see takes the number of consumers in a second. It returns a mark if it is time for one.
@@ -78,12 +82,18 @@ var instance = regexp.MustCompile(` \(user .*|[-._:# ]\d.*`)
 
 func application(client string) string { return instance.ReplaceAllString(client, "") }
 
-// take takes who consumes in a second. It returns a mark if another application has consumed for fewerFor in place of one that was there for steadyFor.
+// take takes who consumes in a second. It returns a mark if another application has consumed for fewerFor in place of one that was there for steadyFor,
+// unless it was beside that one for sharedFor.
 func (c *consumers) take(q *Queue, second int64) (m *Mark) {
 	if q.Consumers == 0 {
 		c.who = cmp.Or(q.Left, c.who)
 	}
 	same := func(a, b string) bool { return a == b || application(a) == application(b) }
+	shares := func(client string) {
+		if !same(client, c.next) {
+			c.next, c.nextAt = client, second
+		}
+	}
 	switch {
 	case q.Consumers == 0 || q.First == "":
 		return nil
@@ -92,11 +102,14 @@ func (c *consumers) take(q *Queue, second int64) (m *Mark) {
 			c.whoAt = second
 		}
 		c.who, c.other = q.First, ""
+		shares(q.Last)
 	case !same(q.First, q.Last): // the one before may be among them
+		c.other = ""
+		shares(q.First)
 	case !same(q.First, c.other):
 		c.other, c.otherAt = q.First, second
 	case second-c.otherAt >= fewerFor:
-		if c.otherAt-c.whoAt >= steadyFor {
+		if c.otherAt-c.whoAt >= steadyFor && !(same(c.other, c.next) && c.otherAt-c.nextAt >= sharedFor) {
 			m = &Mark{At: c.otherAt * 1000, Kind: ConsumersBack, Text: "has other consumers", Consumers: q.Consumers, About: c.other, Was: c.who}
 		}
 		c.who, c.whoAt, c.other = c.other, c.otherAt, ""

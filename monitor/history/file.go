@@ -113,7 +113,7 @@ func (h *History) read(from io.Reader, now time.Time) error {
 		if n > 0 {
 			s, want = h.addSeriesLocked(saved.VHost, saved.Name, now.Unix()), queueLengths
 			s.born, s.active = saved.Born, saved.Active
-			s.consumers = consumers{most: saved.Consumers, fewer: now.Unix() + returnFor, who: saved.Left} // since is long ago
+			s.consumers = consumers{most: saved.Consumers, fewer: now.Unix() + returnFor, who: saved.Left, whoAt: now.Unix() + returnFor - steadyFor} // since is long ago; who takes the place of another until all are back is no mark
 			s.left, s.leftAt = saved.Left, saved.LeftAt
 		}
 		for level := range want {

@@ -908,6 +908,57 @@ func TestAnotherApplication(t *testing.T) {
 	require.Len(t, h.marks.list, 2)
 }
 
+// TestApplicationsThatShareAQueue: that one of two which have consumed for long connects again, or leaves, brings nobody.
+func TestApplicationsThatShareAQueue(t *testing.T) {
+	h, f := day(t, Options{})
+	at := start()
+	with := func(seconds int, first, last string) {
+		f.queues = []Queue{{VHost: "/", Name: "invoices", Depth: 1, Consumers: 1, First: first, Last: last}}
+		sampled(h, at, seconds, func(int) {})
+		at = at.Add(time.Duration(seconds) * time.Second)
+	}
+	with(30, "a", "b")
+	with(2, "b", "b") // a connects again
+	with(15, "b", "a")
+	with(2, "b", "b")
+	with(60, "b", "a")
+	require.Empty(t, since(h, 1))
+	with(60, "b", "b")
+	require.Empty(t, since(h, 1), "b has not come")
+	with(30, "b", "c") // each starts before the one before it stops
+	came := at.UnixMilli()
+	with(60, "c", "c")
+	require.Equal(t, []string{"consumers_back invoices has other consumers: c came, and b left"}, since(h, 1))
+	require.Equal(t, came, h.marks.list[1].At)
+	with(120, "c", "d") // and stops, but comes again
+	with(60, "c", "c")
+	with(60, "d", "d")
+	require.Equal(t, []string{"consumers_back invoices has other consumers: d came, and c left"}, since(h, 2))
+}
+
+// TestApplicationsThatComeBack after a restart, one before the other, have both been there before.
+func TestApplicationsThatComeBack(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "history")
+	at := time.Now().Truncate(time.Second)
+	with := func(h *History, f *fake, seconds int, first, last string) {
+		f.queues = []Queue{{VHost: "/", Name: "invoices", Depth: 1, Consumers: 1, First: first, Last: last}}
+		sampled(h, at, seconds, func(int) {})
+		at = at.Add(time.Duration(seconds) * time.Second)
+	}
+	at = at.Add(-2 * time.Minute)
+	h, f := day(t, Options{File: file})
+	with(h, f, 110, "a", "b")
+	h.save()
+	again, f := day(t, Options{File: file})
+	n := len(again.marks.list)
+	at = at.Add(11 * time.Second)
+	with(again, f, 14, "b", "b")
+	with(again, f, 60, "b", "a")
+	require.Empty(t, since(again, n))
+	with(again, f, 60, "c", "c")
+	require.Equal(t, []string{"consumers_back invoices has other consumers: c came, and b left"}, since(again, n))
+}
+
 // TestWhoConsumedLast is known after a restart, if it left before or consumed until then.
 func TestWhoConsumedLast(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "history")
