@@ -6,6 +6,8 @@ import (
 	"curfew/broker/deadline"
 	"encoding/json"
 	"fmt"
+	"io"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -314,6 +316,23 @@ func TestHandler(t *testing.T) {
 		w := get(query)
 		assert.Equal(t, http.StatusBadRequest, w.Code, query)
 		assert.Contains(t, w.Body.String(), reason)
+	}
+}
+
+// TestASearchEndsWithItsReader: where a client has gone, the files are not read to their ends.
+func TestASearchEndsWithItsReader(t *testing.T) {
+	const all = 10_000
+	for name, write := range map[string]func(io.Writer, iter.Seq2[Record, error]) error{"lines": WriteJSONLines, "array": writeArray, "csv": WriteCSV} {
+		read := 0
+		to, from := io.Pipe()
+		require.NoError(t, to.Close())
+		err := write(from, func(yield func(Record, error) bool) {
+			for read < all && yield(record("m", noon), nil) {
+				read++
+			}
+		})
+		require.ErrorIs(t, err, io.ErrClosedPipe, name)
+		require.Less(t, read, all/10, name)
 	}
 }
 

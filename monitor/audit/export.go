@@ -31,7 +31,9 @@ func writeObjects(w io.Writer, records iter.Seq2[Record, error], before, between
 			return err
 		}
 		object = append(r.appendJSON(append(object[:0], separator...)), after...)
-		out.Write(object)
+		if _, err := out.Write(object); err != nil { // so that the search ends
+			return err
+		}
 		separator = between
 	}
 	out.WriteString(end)
