@@ -92,8 +92,8 @@
 // credit, which consumers give back by taking messages (internal/delivery, flow). Without
 // credit, a publisher that can wait (Rights.Pace) does so before it goes on. By then its messages
 // have entered, so only what it has not sent yet is held up. Dead letters, delayed messages and
-// firing never wait. A publisher of deadlines also waits, a little at a time, while the monitor or the forwarder
-// is behind (delivery, Transition.awaitFired).
+// firing never wait. A publisher of deadlines also waits, a little at a time, while the monitor is behind
+// (delivery, Transition.awaitFeed), and one that can wait while the forwarder is (Pacing.AwaitLetters).
 //
 // What keeps a processor busy for long is done in turns (turns.go): messages that are costly to
 // route, and publishes while consumers fall behind. One processor is left for everything else.

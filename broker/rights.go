@@ -34,11 +34,11 @@ func (r *Rights) Topic(op access.Operation, vh *VHost, name, key []byte) error {
 	return r.Rights.Topic(op, name, key)
 }
 
-// Pace sets whether the caller will call AwaitConsumers after publishes with these rights; at
+// Pace sets whether the caller will call Pacing.AwaitLetters and AwaitConsumers after publishes with these rights; at
 // first it does not. A caller that stops need not wait for earlier publishes.
 func (r *Rights) Pace(on bool) {
 	if r.Pacing.On = on; !on {
-		r.Pacing.Crowded, r.Pacing.Behind = nil, false
+		r.Pacing = delivery.Pacing{}
 	}
 }
 

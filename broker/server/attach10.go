@@ -3,6 +3,8 @@ package server
 import (
 	"errors"
 
+	"go.uber.org/zap"
+
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/amqp"
@@ -147,6 +149,8 @@ func (s *session10) publishTo(l *link10, exchange, key string) error {
 
 // refuse ends a link because of a mistake. What the client sends before it knows is ignored, until it detaches, too.
 func (s *session10) refuse(l *link10, e *amqp.Exception) {
+	s.p.c.countError(e)
+	s.p.c.log.Info("link closed", zap.Uint16("channel", s.id), zap.Uint32("handle", l.handle), zap.String("reason", e.Text))
 	s.remove(l)
 	l.refused = true
 	s.links[l.handle] = &link10{s: s, handle: l.handle, toClient: l.toClient, refused: true}

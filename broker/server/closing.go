@@ -12,7 +12,7 @@ import (
 	"curfew/broker/server/internal/convert"
 )
 
-// ClientError is why channels or connections of a client are closed.
+// ClientError is why links, channels or connections of a client are closed.
 type ClientError struct {
 	Client, User, VHost string // of the client, which is described for people
 	amqp.Exception
@@ -40,7 +40,7 @@ func (c *connection) fail(id uint16, err error) error {
 		c.log.Warn("handshake failed", zap.String("reason", e.Text))
 	}
 	if c.phase == running && e.Code != amqp.ConnectionForced {
-		c.srv.Errors.Add(ClientError{c.client(), c.userName, c.user.VHost.Name(), *e}, time.Now())
+		c.countError(e)
 	}
 	if ch := c.channels.open[id]; ch != nil && (!e.Hard() || ch.ten != nil && convert.OfSession(e)) {
 		c.log.Info("channel closed", zap.Uint16("channel", id), zap.String("reason", e.Text))
@@ -56,6 +56,11 @@ func (c *connection) fail(id uint16, err error) error {
 	sendClose(c, e)
 	c.startClosing()
 	return nil
+}
+
+// countError counts what closes a link, a channel or the connection by the client's own doing.
+func (c *connection) countError(e *amqp.Exception) {
+	c.srv.Errors.Add(ClientError{c.client(), c.userName, c.user.VHost.Name(), *e}, time.Now())
 }
 
 // sendClose tells the client why the connection ends.

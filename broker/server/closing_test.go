@@ -170,6 +170,16 @@ func TestForcedCloseOfAPublisherHeldBack(t *testing.T) {
 	})
 }
 
+// clientErrors is how often clients were told each reason for an end.
+func (x *site) clientErrors() map[string]int64 {
+	of := map[string]int64{}
+	for e, r := range x.s.Errors.All() {
+		require.Contains(x.t, e.Client, "(user guest, ")
+		of[e.Text] = r.Count
+	}
+	return of
+}
+
 // TestClientErrors: what closes a client's channels again and again is counted, by client and reason. That somebody closes its connection is not.
 func TestClientErrors(t *testing.T) {
 	run(t, server.Options{}, func(x *site) {

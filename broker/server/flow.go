@@ -19,12 +19,16 @@ type flow struct {
 	last      atomic.Int64 // when it was last made to wait, Unix µs; 0: never
 }
 
-// awaitConsumers makes a connection wait whose publishes have run ahead of the consumers
-// (broker.Rights.AwaitConsumers). During the wait it is not read: heartbeats, and a close by either
-// side, wait for half a second at most. A connection that consumes never has to wait, since its
-// acks would not be read.
-func (c *connection) awaitConsumers() {
-	if c.phase != running || len(c.user.Rights.Pacing.Crowded) == 0 {
+// awaitOthers makes a connection wait whose publishes have run ahead of dead letters
+// (Pacing.AwaitLetters) or, which is flow, of the consumers (broker.Rights.AwaitConsumers). During
+// the wait it is not read: heartbeats, and a close by either side, wait for little more than half a
+// second. A connection that consumes never has to wait, since its acks would not be read.
+func (c *connection) awaitOthers() {
+	if c.phase != running {
+		return
+	}
+	c.user.Rights.Pacing.AwaitLetters()
+	if len(c.user.Rights.Pacing.Crowded) == 0 {
 		return
 	}
 	c.flow.last.Store(int64(c.srv.opts.Broker.Now()))
@@ -40,7 +44,7 @@ func (c *connection) takeCostlyTurn() error {
 	if !c.user.Rights.BeginTurn(true, c.ctx.Done()) {
 		return context.Cause(c.ctx)
 	}
-	c.deadline.extended = time.Time{} // as in awaitConsumers
+	c.deadline.extended = time.Time{} // as in awaitOthers
 	return nil
 }
 

@@ -171,6 +171,7 @@ func TestTransfers10(t *testing.T) {
 		detached := next10[*amqp10.Detach](r)
 		assert.Equal(t, "amqp:link:message-size-exceeded", detached.Error.Condition)
 		assert.Equal(t, "the message is larger than the largest that is allowed, 1000 octets", detached.Error.Description)
+		assert.EqualValues(t, 1, x.clientErrors()["CONTENT_TOO_LARGE - the message is larger than the largest that is allowed, 1000 octets"])
 		part(0, 0, make([]byte, 600), amqp10.Transfer{}) // before the client knew
 		part(1, 1, data(1), amqp10.Transfer{})
 		accepted = next10[*amqp10.Disposition](r)

@@ -67,7 +67,7 @@ func (c *connection) read() error {
 			runtime.Gosched()
 		}
 		c.out.WaitRoom()
-		c.awaitConsumers()
+		c.awaitOthers()
 		if err := c.blockPublishers(); err != nil {
 			return err
 		}

@@ -71,7 +71,7 @@ type Server struct {
 	// Logins counts those by AMQP.
 	Logins broker.LoginCount
 	Totals Totals
-	// Errors are what closes channels and connections of clients that are logged in, by the clients' own doing.
+	// Errors are what closes links, channels and connections of clients that are logged in, by the clients' own doing.
 	Errors deadline.Repeats[ClientError]
 
 	mu         sync.Mutex

@@ -109,7 +109,7 @@ func (b *Batch) Publish(s *Transition) {
 	for i := range b.targets[:b.used] {
 		l := &b.targets[i]
 		l.to.Publish(s, l.items)
-		s.awaitFired(l.q, i == b.used-1)
+		s.awaitFeed(i == b.used-1)
 	}
 }
 

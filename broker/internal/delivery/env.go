@@ -37,7 +37,7 @@ const (
 	// feedShare is how many events of the feed an operation on very many messages may cause ahead of
 	// the monitor. What others enqueue meanwhile is behind them.
 	feedShare = 1 << 12
-	// feedPatience is how long the operation waits for the monitor after each of its steps, at most.
+	// feedPatience is how long the operation waits for the monitor after each of its steps, at most; likewise a client for dead letters.
 	feedPatience = 20 * time.Millisecond
 	// feedAhead is how many events there may be that the monitor has not taken when a client publishes more: it takes them
 	// within a tenth of a second. If the feed overflowed, the deadlines of everybody would wait for the monitor's next snapshot.

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/deadline"
-	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
 
@@ -68,7 +67,7 @@ func TestPublisherWaitsForTheMonitor(t *testing.T) {
 		publish := func(n int, last bool) time.Duration {
 			e.Feed.Push(make([]deadline.Event, n))
 			s, began := &Transition{Env: e, Awaits: true, fed: n}, time.Now()
-			s.awaitFired(nil, last)
+			s.awaitFeed(last)
 			return time.Since(began)
 		}
 		require.Zero(t, publish(feedAhead, true), "the monitor keeps up")
@@ -89,26 +88,5 @@ func TestPublisherWaitsForTheMonitor(t *testing.T) {
 		time.Sleep(2 * feedStill)
 		require.Equal(t, feedPatience, publish(feedAhead+1, true), "it had nothing to do")
 		require.False(t, e.Feed.lagged)
-	})
-}
-
-// A client waits, too, while dead letters of its virtual host are moved more slowly than messages expire, if its own may become more of them.
-func TestPublisherWaitsForDeadLetters(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := new(Env)
-		q := &Queue{}
-		q.Identity = new(Identity)
-		q.Letters.Lines = new(Lines)
-		publish := func(settings policy.Settings) time.Duration {
-			q.settings.Store(&settings)
-			s, began := &Transition{Env: e, Awaits: true, fed: 1}, time.Now()
-			s.awaitFired(q, true)
-			return time.Since(began)
-		}
-		dies := policy.Settings{DeadLetters: true}
-		require.Zero(t, publish(dies))
-		q.Letters.Lines.Waiting.Store(lettersAhead + 1)
-		require.Zero(t, publish(policy.Settings{}), "it makes none")
-		require.Equal(t, feedPatience, publish(dies))
 	})
 }

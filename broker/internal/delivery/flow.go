@@ -1,6 +1,9 @@
 package delivery
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // flow gives the publishers of one queue credit, so that its backlog grows no faster than its
 // consumers allow (RabbitMQ: Flow Control). A publisher at full speed keeps its connection's
@@ -138,12 +141,23 @@ type Pacing struct {
 	On      bool     // it can be asked to wait: Transition.Paced of its publishes
 	Behind  bool     // consumers of a queue that it last published to fall behind
 	Crowded []*Queue // whose consumers it is to wait for
+	dying   *Lines   // in which what was published may become letters; nil: in none
 }
 
 // After takes over the result of the transition that published.
 func (p *Pacing) After(s *Transition) {
 	p.Behind = s.behind
 	p.Crowded = append(p.Crowded, s.crowded...)
+	p.dying = cmp.Or(s.dying, p.dying)
+}
+
+// AwaitLetters waits while too many dead letters are on their way in the virtual host, if what was published may become more of
+// them: for feedPatience at most, however much that was. No lock and no turn may be held.
+func (p *Pacing) AwaitLetters() {
+	if l := p.dying; l != nil {
+		p.dying = nil
+		patiently(func() bool { return l.Waiting.Load() > lettersAhead })
+	}
 }
 
 // Await waits until there is credit for all crowded queues, for flowLongest at most, or until done

@@ -87,7 +87,7 @@ func (q *Queue) Publish(s *Transition, items []Item) {
 		if items, more = q.publishStep(s, items); len(items) == 0 {
 			break
 		}
-		s.awaitFired(q, false)
+		s.awaitFeed(false)
 	}
 	if more {
 		q.serve(s)
@@ -162,6 +162,9 @@ func (q *Queue) enterLocked(s *Transition, it *Item) {
 		s.instant = append(s.instant, seq)
 	default:
 		s.notifyLocked(deadline.Event{Kind: deadline.Enqueued, Ref: q.refOf(seq, m.ExpiresAt)})
+		if s.Paced && q.Settings().DeadLetters {
+			s.dying = q.Letters.Lines
+		}
 	}
 	entered := store.Enqueue{Queue: q.ID, Seq: uint64(seq), Pos: store.Pos(m.Pos), ExpiresAt: m.ExpiresAt, Flags: uint8(m.Flags), Durable: m.Flags&queue.Durable != 0}
 	if marked || q.enqueued != nil {

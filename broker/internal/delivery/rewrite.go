@@ -1,6 +1,8 @@
 package delivery
 
 import (
+	"cmp"
+
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -38,7 +40,7 @@ func (q *Queue) Rewrite(seq queue.Seq, change func(properties, body []byte) []by
 				x, terms, _ := termsOf(q.core, seq)
 				q.env.Store.Replaced(store.Enqueue{
 					Queue: q.ID, Seq: uint64(seq), Pos: copied, ExpiresAt: x.ExpiresAt, Flags: uint8(x.Flags), Durable: x.Flags&queue.Durable != 0,
-					EnqueuedAt: q.enqueued.at(seq),
+					EnqueuedAt: cmp.Or(q.enqueued.at(seq), q.ages.entered(seq)),
 				}, terms, old)
 			}
 			return found

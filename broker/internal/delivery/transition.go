@@ -32,7 +32,8 @@ type Transition struct {
 	Paced      bool        // its publisher can be asked to wait (flow)
 	behind     bool        // consumers fall behind (flow)
 	crowded    []*Queue    // queues that its publisher has to wait for
-	Awaits     bool        // its publisher is a client, which waits for the monitor (awaitFired)
+	dying      *Lines      // in which what it has published may become letters; nil: in none
+	Awaits     bool        // its publisher is a client, which waits for the monitor (awaitFeed)
 	fed        int         // events for the monitor since then
 	source     Source
 	props      []byte // of the delivery being made
@@ -99,8 +100,10 @@ func (s *Transition) Done() {
 }
 
 // forward takes a first turn for the letters that were posted. It leaves to the forwarder all
-// letters of a hurried transition, and those of any virtual host but one.
+// letters of a hurried transition, and those of any virtual host but one. A turn waits for
+// nothing, since other letters wait for its end.
 func (s *Transition) forward() {
+	s.Awaits = false
 	lines, own := s.Sources[0].Lines, s.Sources[:0]
 	for _, l := range s.Sources {
 		if l.Lines == lines && !s.Hurried {
@@ -125,7 +128,7 @@ func (s *Transition) recycle() {
 	clear(s.Transfers)
 	s.Transfers = s.Transfers[:0]
 	clear(s.crowded)
-	s.crowded, s.Paced, s.behind = s.crowded[:0], false, false
+	s.crowded, s.dying, s.Paced, s.behind = s.crowded[:0], nil, false, false
 	s.Awaits, s.fed = false, 0
 	transitions.Put(s)
 }
@@ -177,17 +180,13 @@ func (s *Transition) FinishLocked(l *Letters) {
 	s.Events, s.amended = s.Events[:0], s.amended[:0]
 }
 
-// awaitFired is called with no lock held after messages have entered a queue, nil: the delayed ones. A client that publishes deadlines faster than
-// the monitor takes them, or than dead letters of the queue's virtual host are moved, waits, after some of them or, last, after all.
-func (s *Transition) awaitFired(q *Queue, last bool) {
-	if !s.Awaits || s.fed < queue.AtOnce && (!last || s.fed == 0) {
-		return
-	}
-	if s.fed = 0; !s.Env.Feed.standsStill() {
-		s.Env.Feed.await(feedAhead)
-	}
-	if q != nil && q.Settings().DeadLetters {
-		patiently(func() bool { return q.Letters.Lines.Waiting.Load() > lettersAhead })
+// awaitFeed is called with no lock held after messages have entered queues. A client that publishes deadlines faster than the
+// monitor takes them waits, after some of them or, last, after all.
+func (s *Transition) awaitFeed(last bool) {
+	if s.Awaits && (s.fed >= queue.AtOnce || last && s.fed > 0) {
+		if s.fed = 0; !s.Env.Feed.standsStill() {
+			s.Env.Feed.await(feedAhead)
+		}
 	}
 }
 
