@@ -68,7 +68,7 @@ func TestReceiptAndExpiryAreOne(t *testing.T) {
 	}
 }
 
-// written reads what is in the files of a store, without the zeros they are made of.
+// written reads what is in the files of a store, without most of the zeros they are made of.
 func written(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -80,8 +80,8 @@ func written(t *testing.T, dir string) map[string][]byte {
 			continue // it has been given its name meanwhile; nothing is in it
 		}
 		require.NoError(t, err)
-		if data = bytes.TrimRight(data, "\x00"); len(data) > 0 {
-			files[filepath.Base(name)] = data
+		if n := len(bytes.TrimRight(data, "\x00")); n > 0 {
+			files[filepath.Base(name)] = data[:min(n+64, len(data))] // the last record may end with zeros
 		}
 	}
 	return files
