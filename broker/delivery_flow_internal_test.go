@@ -75,7 +75,7 @@ func TestPublisherWaitsForDeadLetters(t *testing.T) {
 		assert.Zero(t, took(r.Pacing.AwaitLetters), "it has waited for them")
 		assert.Zero(t, publish(1, "ttl"), "they are not dead-lettered")
 		assert.Zero(t, publish(1, "keeps"), "they do not expire")
-		time.AfterFunc(5*time.Millisecond, func() { waiting.Add(-many) })
+		time.AfterFunc(4500*time.Microsecond, func() { waiting.Add(-many) })
 		assert.Equal(t, 5*time.Millisecond, publish(1, "dies"), "until they have been moved")
 		waiting.Add(many)
 		r.Pace(false)
