@@ -34,7 +34,7 @@ var rooms = map[string][]string{
 	"broker/definitions":       {"broker", "broker/access", "broker/amqp", "broker/policy"},
 	"broker/management":        {"broker", "broker/access", "broker/amqp", "broker/definitions", "broker/memory", "broker/management/rest", "broker/operate", "broker/operate/messages", "broker/operate/admin", "broker/policy", "broker/queue", "broker/server", "broker/deadletters"},
 	"broker/management/rest":   {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/memory", "broker/operate", "broker/policy"},
-	"broker/server":            {"broker", "broker/access", "broker/amqp", "broker/amqp10", "broker/servicebus", "broker/server/internal/convert", "broker/server/internal/manage", "broker/server/internal/deliveries"},
+	"broker/server":            {"broker", "broker/access", "broker/amqp", "broker/amqp10", "broker/policy", "broker/servicebus", "broker/server/internal/convert", "broker/server/internal/manage", "broker/server/internal/deliveries"},
 
 	"broker/server/internal/convert":    {"broker/amqp", "broker/amqp10"},
 	"broker/server/internal/manage":     {"broker", "broker/access", "broker/amqp", "broker/amqp10", "broker/server/internal/convert", "broker/policy", "broker/queue", "broker/servicebus"},

@@ -34,10 +34,10 @@ var (
 		"monitor/rabbitmq.Primary":       {41, "all that the node asks of a RabbitMQ: its queues, its deadlines and what is wrong there"},
 	}
 	largePackages = map[string]exception{
-		"broker/internal/delivery": {4_230, "one queue at work under one lock, with waits for another try: locks outlive their receivers, a message is taken by its number, and gets other properties; batches are asked for whole"},
+		"broker/internal/delivery": {4_290, "one queue at work under one lock, with waits for another try: locks outlive their receivers, a message is taken by its number, and gets other properties; batches are asked for whole"},
 		"broker/internal/topology": {4_189, "what is declared in a virtual host, and its policies, under one lock: what is declared can be changed, too"},
-		"broker/server":            {4_796, "two protocols share connections, channels, flow and limits; the second has a dialect; a publish is put together and confirmed here"},
-		"monitor/incident":         {4_490, "one table of conditions, who judges by it and who is told, forecasts included, and what belongs together or is back: the reader of its file stands in the same room"},
+		"broker/server":            {4_815, "two protocols share connections, channels, flow and limits; the second has a dialect; a publish is put together and confirmed here"},
+		"monitor/incident":         {4_550, "one table of conditions, who judges by it and who is told, forecasts included, and what belongs together or is back: the reader of its file stands in the same room"},
 		"broker/store":             {5_969, "the commit pipeline, recovery and compaction share the format of one journal, whose segments they keep in small sets"},
 	}
 )

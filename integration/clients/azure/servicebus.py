@@ -38,8 +38,8 @@ def fails(kind, text, do):
         do()
     except kind as error:
         assert text in str(error), error
-    else:
-        raise AssertionError("no " + kind.__name__)
+        return
+    raise AssertionError("no " + kind.__name__)
 
 
 def administer():
