@@ -3,6 +3,7 @@ package audit
 import (
 	"bufio"
 	"encoding/csv"
+	"errors"
 	"io"
 	"iter"
 	"strconv"
@@ -27,8 +28,7 @@ func writeObjects(w io.Writer, records iter.Seq2[Record, error], before, between
 	separator := ""
 	for r, err := range records {
 		if err != nil {
-			out.Flush()
-			return err
+			return errors.Join(err, out.Flush())
 		}
 		object = append(r.appendJSON(append(object[:0], separator...)), after...)
 		if _, err := out.Write(object); err != nil { // so that the search ends

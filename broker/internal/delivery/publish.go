@@ -151,7 +151,7 @@ func (q *Queue) enterLocked(s *Transition, it *Item) {
 	}
 	q.counters.entered(&m)
 	seq := q.core.Publish(m, it.Priority)
-	marked := false
+	var marked bool
 	q.ages, marked = q.ages.note(q.core, seq, s.stamp)
 	if s.AllOrNone {
 		s.Numbered = append(s.Numbered, Numbered{Publish: it.Number, Seq: seq})

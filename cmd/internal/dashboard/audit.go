@@ -162,7 +162,7 @@ func auditRow(r *audit.Record) g.Node {
 			h.Td(result(c.Result)), h.Td(ui.NameOr(c.Detail, nil)))
 	}
 	id := ui.NameOr(string(r.MessageID), ui.Faint("none"))
-	late := g.Node(g.Text(""))
+	var late g.Node = g.Group(nil)
 	if r.Died() == audit.Expired {
 		late = g.Group{g.Text(ui.Span(r.Lateness())), g.If(r.Held(), ui.Faint(" "+deadline.HeldLong))}
 	}
