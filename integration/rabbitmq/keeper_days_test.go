@@ -187,7 +187,7 @@ func TestKeeperSurvivesLosses(t *testing.T) {
 			allow("^$")
 			q.fill(25, func(i int) string { return strconv.Itoa(100 + i) }, func(int) time.Duration { return time.Hour })
 			s := r.reach(t, keeper.Refused, 0)
-			if !strings.Contains(s.Reason, "refused") {
+			if !strings.Contains(s.Reason, "may not") {
 				t.Errorf("%+v", s)
 			}
 			allow(".*")
