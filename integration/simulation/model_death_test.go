@@ -41,6 +41,9 @@ type deadLetter struct {
 const (
 	turnLetters = 256
 	turnEntries = 1024
+	// roundLetters is how many are routed in a round of turns, about; with many queues a turn is shorter, but not below turnFewest.
+	roundLetters = 1 << 14
+	turnFewest   = 8
 )
 
 // budget is what is left of a turn.
@@ -56,7 +59,8 @@ func (m *model) queueDeadLetter(b *deadLetter) {
 }
 
 // routeDeadLetters routes the dead letters of the call, and those that they cause, queue by
-// queue. A queue that still has pending dead letters then waits behind the other queues.
+// queue. A queue that still has pending dead letters then waits behind the other queues that have had a turn; every second turn
+// is of one that has had none.
 // The caller moves the first of them, unless others wait for the caller (hurried).
 func (m *model) routeDeadLetters(hurried bool) {
 	var rest []*modelQueue
@@ -71,23 +75,26 @@ func (m *model) routeDeadLetters(hurried bool) {
 			rest = append(rest, q)
 		}
 	}
-	m.sources = append(m.sources, rest...)
-	for len(m.sources) > 0 {
-		q := m.sources[0]
-		waiting := m.sources[1:]
-		m.sources = nil
-		m.turn(q, &budget{turnLetters, turnEntries})
-		caused := m.sources
-		m.sources = waiting
-		if len(q.pendingDeadLetters) > 0 {
-			caused = append([]*modelQueue{q}, caused...)
+	newly, had := append(m.sources, rest...), []*modelQueue(nil)
+	for turns := 1; len(newly)+len(had) > 0; turns++ {
+		left := budget{min(turnLetters, max(turnFewest, roundLetters/(len(newly)+len(had)))), turnEntries}
+		list := &had
+		if len(newly) > 0 && (len(had) == 0 || turns%2 == 0) {
+			list = &newly
 		}
-		for _, q := range caused {
-			if !slices.Contains(m.sources, q) {
-				m.sources = append(m.sources, q)
+		q := (*list)[0]
+		*list = (*list)[1:]
+		m.sources = nil
+		if m.turn(q, &left); len(q.pendingDeadLetters) > 0 {
+			had = append(had, q)
+		}
+		for _, q := range m.sources {
+			if !slices.Contains(newly, q) && !slices.Contains(had, q) {
+				newly = append(newly, q)
 			}
 		}
 	}
+	m.sources = nil
 }
 
 // turn routes the first dead letters of a queue, in the order in which they died. A dead

@@ -83,7 +83,7 @@ type VHostLetters struct {
 	working bool                             // its goroutine exists
 	newly   []*delivery.Letters              // with letters, in rotation: that have had no turn since they had none
 	sources []*delivery.Letters              // with letters, in rotation: that had more than their last turn moved
-	turns   uint64                           // every second one is of newly: few letters wait neither for many, nor for many queues with many
+	turns   uint64                           // since there were no letters; every second one is of newly: few letters wait neither for many, nor for many queues with many
 	held    []*delivery.Letters              // whose letters wait for memory, until a timer ends
 	waits   map[*delivery.Letters]struct{}   // all of these
 	begun   map[*delivery.Letters]letterMove // the first letters in line that a turn has given to some of their targets
@@ -159,12 +159,13 @@ func (l *VHostLetters) next(works bool) (q *delivery.Letters, most int) {
 
 // shiftLocked takes the next of the queues with letters; nil: there is none.
 func (l *VHostLetters) shiftLocked() *delivery.Letters {
+	if len(l.newly)+len(l.sources) == 0 {
+		l.turns = 0
+		return nil
+	}
 	list := &l.sources
 	if l.turns++; len(l.newly) > 0 && (len(l.sources) == 0 || l.turns%2 == 0) {
 		list = &l.newly
-	}
-	if len(*list) == 0 {
-		return nil
 	}
 	q := (*list)[0]
 	(*list)[0] = nil
