@@ -1,10 +1,12 @@
 package integration
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -826,10 +828,13 @@ func (b *rulesBench) there(want bool) {
 	b.t.Helper()
 	s := b.sender()
 	_, err := s.NewMessageBatch(b.ctx, nil)
-	if want {
-		require.NoError(b.t, err)
-	} else {
+	switch {
+	case !want:
 		b.fails(azservicebus.CodeNotFound, err)
+	case strings.Contains(b.queue, "/Subscriptions/"):
+		assert.ErrorContains(b.t, err, "is a subscription: send to its topic")
+	default:
+		require.NoError(b.t, err)
 	}
 	require.NoError(b.t, s.Close(b.ctx))
 }
@@ -850,7 +855,8 @@ func (b *rulesBench) kept(do func()) {
 		s := b.sender()
 		defer s.Close(b.ctx)
 		_, err := s.NewMessageBatch(b.ctx, nil)
-		return err != nil
+		failed, _ := errors.AsType[*azservicebus.Error](err)
+		return failed != nil && failed.Code == azservicebus.CodeNotFound
 	})
 	b.there(false)
 }

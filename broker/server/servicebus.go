@@ -108,20 +108,19 @@ func (s *session10) busTarget(l *link10, address string) error {
 }
 
 func (s *session10) busPublishTo(l *link10, entity string) error {
-	if _, subscription := servicebus.Split(entity); subscription != "" {
-		return amqp.NewException(amqp.NotAllowed, 0, 0, "'%s' is a subscription: send to its topic", entity)
-	}
-	if policy.IsSubqueue(entity) {
-		return amqp.NewException(amqp.NotAllowed, 0, 0, "'%s' is a dead-letter queue: nothing can be sent to it", entity)
-	}
 	if err := s.p.bus.allow(entity, servicebus.Send); err != nil {
 		return err // before anything is told
 	}
 	l.entity = entity
 	q, err := s.busEntity(entity)
+	_, subscription := servicebus.Split(entity)
 	switch {
 	case err != nil:
 		return err
+	case policy.IsSubqueue(entity):
+		return amqp.NewException(amqp.NotAllowed, 0, 0, "'%s' is a dead-letter queue: nothing can be sent to it", entity)
+	case subscription != "":
+		return amqp.NewException(amqp.NotAllowed, 0, 0, "'%s' is a subscription: send to its topic", entity)
 	case q == nil:
 		return s.publishTo(l, entity, "")
 	}

@@ -92,7 +92,8 @@ func busOptions() server.Options {
 // TestServiceBusRights: a client of Service Bus does what its tokens allow, and nothing else, whatever the user may do that it acts as.
 func TestServiceBusRights(t *testing.T) {
 	run(t, busOptions(), func(x *site) {
-		x.queue10("q", nil)
+		x.queue10("q", amqp091.Table{"x-dead-letter-queue": true})
+		x.queue10("t/Subscriptions/s", nil)
 		x.queue10("other", nil)
 		x.queue10("q/$deferred", nil)
 		_, _, err := x.b.PutVHost("guest", "elsewhere", broker.VHostMetadata{})
@@ -106,7 +107,8 @@ func TestServiceBusRights(t *testing.T) {
 		require.Equal(t, int32(404), c.token(busKeys[1], "q/$deferred"))
 		_, err = c.NewReceiver(x.t.Context(), "q", nil)
 		c.refused("amqp:unauthorized-access", err)
-		for _, notTo := range []string{"q/$DeadLetterQueue", "t/Subscriptions/s"} {
+		for _, notTo := range []string{"q/$deadletterqueue", "t/Subscriptions/s"} {
+			require.Equal(t, int32(202), c.token(busKeys[1], notTo))
 			_, err = c.NewSender(x.t.Context(), notTo, nil)
 			c.refused("amqp:not-allowed", err)
 		}
