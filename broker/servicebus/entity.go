@@ -304,7 +304,8 @@ const (
 	ForeverMillis = 10_675_199 * 86_400_000
 )
 
-// SetSpan sets an argument of milliseconds, unless the duration is empty or more than ten years, which is forever.
+// SetSpan sets the argument name to the milliseconds of a duration of ISO 8601, unless that is empty or more than ten years, which is forever.
+// Errors name the property: it cannot be parsed, or is nothing.
 func SetSpan(args amqp.Table, name, property, text string) error {
 	if text == "" {
 		return nil

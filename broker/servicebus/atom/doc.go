@@ -2,6 +2,8 @@
 // shared access signature as the authorization. Changes are made by the operations that the management
 // API has, as the user that Service Bus's clients act as, and are recorded as such.
 //
-// Only what Curfew keeps is remembered: the other properties of an entity are answered with Azure's
-// defaults. A rule's filter may be true, false, a correlation filter or SQL; rules have no actions.
+// An entity keeps what Curfew obeys, and UserMetadata, EnablePartitioning and EnableBatchedOperations, which have no effect. Its other
+// properties have Azure's defaults: a client that gives another value is refused, and told which property it is.
+//
+// A rule's filter may be true, false, a correlation filter or SQL; rules have no actions.
 package atom
