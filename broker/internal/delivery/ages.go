@@ -16,8 +16,9 @@ type ages []ageMarks // by priority
 
 // ageMarks are the marks of one priority.
 type ageMarks struct {
-	list []ageMark
-	gap  time.Duration // between two marks; 0: ageGap
+	list   []ageMark
+	gap    time.Duration    // between two marks; 0: ageGap
+	lookAt deadline.Instant // the oldest message is not looked up before: in a deep queue it is far from what enters
 }
 
 // ageMark says that the messages from seq on entered at that instant or later.
@@ -41,8 +42,11 @@ func (a *ages) note(core *queue.Queue, seq queue.Seq, at deadline.Instant) (_ *a
 		*a = append(*a, ageMarks{})
 	}
 	m := &(*a)[p]
-	if n := len(m.list); n == maxAges || m.gap > ageGap && core.Oldest(seq.Priority()) > m.list[n/2].seq {
-		m.thin(core.Oldest(seq.Priority()))
+	if n := len(m.list); n == maxAges || m.gap > ageGap && at >= m.lookAt {
+		m.lookAt = at.Add(ageGap)
+		if oldest := core.Oldest(seq.Priority()); n == maxAges || oldest > m.list[n/2].seq {
+			m.thin(oldest)
+		}
 	}
 	if n := len(m.list); n == 0 || at >= m.list[n-1].at.Add(max(m.gap, ageGap)) {
 		m.list, marked = append(m.list, ageMark{seq, at}), true
