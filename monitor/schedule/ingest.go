@@ -142,6 +142,9 @@ func (in *ingest) open(ctx context.Context) (time.Duration, error) {
 		if err := in.m.admit(ctx, waited, false); err != nil {
 			return 0, err
 		}
+		if in.m.redis == nil { // which writes them later
+			in.window.reuse(waited)
+		}
 	}
 	in.m.index.window.Store(int64(in.window.length))
 	nextAt := in.window.nextAt()

@@ -15,8 +15,9 @@ const maxWindow = 1 << 17
 // time. Each waits for span, or for up to batchSpan less if it came shortly after the first of its batch.
 type window struct {
 	span    time.Duration
-	batches []windowBatch // none is empty
-	length  int           // shadows
+	batches []windowBatch    // none is empty
+	length  int              // shadows
+	spares  [][]deadline.Ref // memory of batches that were let go, at most maxSpares
 }
 
 // windowBatch is up to feedBatch shadows and the instant until which they wait.
@@ -37,7 +38,11 @@ func (w *window) takes(deadlineAt, nowAt deadline.Instant) bool {
 func (w *window) push(s deadline.Ref, nowAt deadline.Instant) {
 	untilAt, last := nowAt.Add(w.span), len(w.batches)-1
 	if last < 0 || w.batches[last].untilAt.Add(batchSpan) <= untilAt || len(w.batches[last].shadows) == feedBatch {
-		w.batches = append(w.batches, windowBatch{untilAt: untilAt})
+		b := windowBatch{untilAt: untilAt}
+		if n := len(w.spares); n > 0 {
+			b.shadows, w.spares = w.spares[n-1][:0], w.spares[:n-1]
+		}
+		w.batches = append(w.batches, b)
 		last++
 	}
 	w.batches[last].shadows = append(w.batches[last].shadows, s)
@@ -61,4 +66,14 @@ func (w *window) pop(nowAt deadline.Instant) []deadline.Ref {
 	w.batches = slices.Delete(w.batches, 0, 1) // there are few
 	w.length -= len(oldest)
 	return oldest
+}
+
+// maxSpares is how many batches the window keeps the memory of: those of one batchSpan at the pace of a busy broker.
+const maxSpares = 16
+
+// reuse takes back the memory of a batch that pop returned and nobody holds any more.
+func (w *window) reuse(shadows []deadline.Ref) {
+	if len(w.spares) < maxSpares {
+		w.spares = append(w.spares, shadows)
+	}
 }

@@ -91,3 +91,25 @@ func TestWindowKeepsFewBatches(t *testing.T) {
 		}
 	}
 }
+
+// TestBusyWindowReusesItsBatches: at a steady pace the window makes no garbage.
+func TestBusyWindowReusesItsBatches(t *testing.T) {
+	w := window{span: 20 * time.Millisecond}
+	nowAt := deadline.Instant(1_000_000)
+	round := func() {
+		for range 100 {
+			nowAt = nowAt.Add(100 * time.Microsecond)
+			for seq := range uint64(50) {
+				w.push(deadline.Ref{Deadline: 1, Seq: seq}, nowAt)
+			}
+			for some := w.pop(nowAt); len(some) > 0; some = w.pop(nowAt) {
+				w.reuse(some)
+			}
+		}
+	}
+	for range 5 {
+		round() // the first batches grow
+	}
+	require.Zero(t, testing.AllocsPerRun(10, round))
+	require.LessOrEqual(t, len(w.spares), maxSpares)
+}
