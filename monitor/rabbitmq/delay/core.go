@@ -360,9 +360,9 @@ func (c *core) tick(now deadline.Instant) {
 	}
 }
 
-// wake is when tick has something to do.
-func (c *core) wake() deadline.Instant {
-	at := c.last.Add(time.Minute)
+// wake is when tick, which was called now, has something to do again; in a minute at the latest.
+func (c *core) wake(now deadline.Instant) deadline.Instant {
+	at := now.Add(time.Minute)
 	if !c.caughtUp {
 		return c.last.Add(idle)
 	}

@@ -106,6 +106,27 @@ func TestWhenDue(t *testing.T) {
 	}
 }
 
+// TestNothingToDo: the core asks for a turn now and then while nothing happens, and when something is due, not all the time.
+func TestNothingToDo(t *testing.T) {
+	s := newStory(t, cluster.CancelOff)
+	s.c.begin(s.now, 1)
+	turns := func(d time.Duration) (n int) {
+		for end := s.now.Add(d); s.now < end; n++ {
+			s.after(0)
+			wake := s.c.wake(s.now)
+			require.Greater(t, wake, s.now)
+			s.now = min(wake, end)
+		}
+		return n
+	}
+	require.LessOrEqual(t, turns(time.Hour), 62, "one message did not come, and nothing else does")
+	s.deliver(published("a", amqp091.Table{"x-delay": 30_000}))
+	require.LessOrEqual(t, turns(time.Hour), 62)
+	require.Equal(t, uint64(1), s.c.counts.Expired)
+	s.deliver(published("b", amqp091.Table{"x-cancel": "none"}))
+	require.LessOrEqual(t, turns(time.Hour), 62)
+}
+
 // TestComesAgain: due times are known after the channel is lost, from another Curfew, or from the message; never is one earlier.
 func TestComesAgain(t *testing.T) {
 	hour := amqp091.Table{"x-delay": int64(3_600_000)}

@@ -197,12 +197,13 @@ func (s *session) run(ctx context.Context) error {
 func (s *session) step(timer *time.Timer) error {
 	k := s.k
 	k.mu.Lock()
-	k.core.tick(k.nowLocked())
+	now := k.nowLocked()
+	k.core.tick(now)
 	out, expired, shadows := k.core.out, k.core.expired, k.core.shadows
 	k.core.out, k.core.expired, k.core.shadows = nil, nil, nil
 	troubles := maps.Clone(k.core.troubles)
 	clear(k.core.troubles)
-	wake, held, room, free := k.core.wake(), 0, 0, 0
+	wake, held, room, free := k.core.wake(now), 0, 0, 0
 	for _, c := range s.channels {
 		held, room, free = held+c.held, room+c.holds, c.holds/4
 	}
