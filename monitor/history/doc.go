@@ -4,7 +4,7 @@
 //	Source ─► sample, once a second ─┐
 //	                                 ├─► 1 s ring ─► 10 s ring ─► 1 min ring ─► Read, Handler
 //	expiry stream ─► Expired ────────┘                  │
-//	                                                    └─► a file, soon after the start, every 5 min and at the end of Run
+//	                                                    └─► a file, soon after the start and after news, every 5 min, and at the end of Run
 //
 // A ring has a place for each interval. When ten seconds are over, they become one record of the
 // next ring, and six of those become a minute: counts are added up, and the depth, the messages
@@ -26,8 +26,8 @@
 //
 // # After a crash
 //
-// The file is replaced as a whole. A crash loses what came after it was last written, up to five
-// minutes, which leaves a gap. The mark of the next start says how the process had ended, and for how long it was
+// The file is replaced as a whole. A crash loses what came after it was last written: of marks, losses and who consumed last up to 15 s
+// (or a hundred times as long as writing takes, with many queues), of all else up to five minutes, which leaves a gap. The mark of the next start says how the process had ended, and for how long it was
 // away: the time of the file is set every few seconds. A file that is damaged, of another version or more than a day old is
 // ignored, and the log says so.
 //

@@ -56,8 +56,11 @@ func (h *History) load(now time.Time) (how string) {
 		return ""
 	}
 	if err == nil {
-		err = h.read(f, now)
-		if about, unknown := f.Stat(); err == nil && unknown == nil {
+		var about os.FileInfo
+		if about, err = f.Stat(); err == nil {
+			err = h.read(f, about.ModTime(), now)
+		}
+		if err == nil {
 			how = h.away(about.ModTime(), now)
 		}
 		f.Close()
@@ -85,7 +88,8 @@ func (h *History) away(until, now time.Time) string {
 	return ""
 }
 
-func (h *History) read(from io.Reader, now time.Time) error {
+// read reads a file of a process that lived until an instant.
+func (h *History) read(from io.Reader, until, now time.Time) error {
 	unpacked, err := gzip.NewReader(bufio.NewReader(from))
 	if err != nil {
 		return err
@@ -115,6 +119,9 @@ func (h *History) read(from io.Reader, now time.Time) error {
 			s.born, s.active = saved.Born, saved.Active
 			s.consumers = consumers{most: saved.Consumers, fewer: now.Unix() + returnFor, who: saved.Left, whoAt: now.Unix() + returnFor - steadyFor} // since is long ago; who takes the place of another until all are back is no mark
 			s.left, s.leftAt = saved.Left, saved.LeftAt
+			if s.leftAt == head.Last { // it consumed then, and on: the file would have news
+				s.leftAt = max(s.leftAt, until.Unix())
+			}
 		}
 		for level := range want {
 			if n := len(saved.Rings[level]); n < shortest[level] || n > want[level] {
@@ -147,7 +154,10 @@ func (h *History) save() {
 		return
 	}
 	h.savedAt = h.now()
-	defer h.touch()
+	defer func() {
+		h.saveTook = h.now().Sub(h.savedAt)
+		h.touch()
+	}()
 	if err := h.write(); err != nil {
 		h.log.Warn("the history of the last day could not be saved; retrying in five minutes", zap.String("file", h.File), zap.Error(err))
 	}
@@ -179,6 +189,7 @@ func (h *History) pack(to io.Writer) error {
 	for _, s := range h.queues {
 		all = append(all, s)
 	}
+	h.news, h.saved = false, h.marks.version
 	head := header{Last: h.last, Queues: len(h.queues), Marks: slices.Clone(h.marks.list), Known: h.known.clone(), Ended: running}
 	if h.ending {
 		head.Ended = stopped

@@ -72,7 +72,12 @@ type History struct {
 	run     bool    // something was sampled by this process
 	before  ending  // of the process that wrote the file
 	ending  bool    // as asked for: Run is about to return
-	savedAt time.Time
+	news    bool    // the file lacks something that a crash must not lose: a loss, or who consumes
+	saved   int64   // the version of the marks in the file
+
+	// Of the goroutine of Run: when the file was last written, and how long that took.
+	savedAt  time.Time
+	saveTook time.Duration
 }
 
 // New returns a history that begins with what the file has of the last day.
@@ -94,6 +99,8 @@ const (
 	longestPause = 3 * time.Second
 	stateEvery   = 5 * time.Second
 	saveEvery    = 5 * time.Minute
+	// soon is after how long the file is written again if there is news, unless that took more than one part in sampleShare of the time.
+	soon = 10 * time.Second
 )
 
 // Run samples until ctx ends, and saves then. It returns nil.
@@ -115,7 +122,7 @@ func (h *History) Run(ctx context.Context) error {
 			next.Reset(max(h.now().Truncate(sampleEvery).Add(sampleEvery).Sub(h.now()), min((sampleShare-1)*took, longestPause)))
 		case <-states.C:
 			h.watch(h.State(), h.now())
-			if h.now().Sub(h.savedAt) >= saveEvery {
+			if h.isDue(h.now()) {
 				h.save()
 			} else {
 				h.touch()
@@ -124,6 +131,17 @@ func (h *History) Run(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// isDue reports whether the file is to be written.
+func (h *History) isDue(now time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	after := saveEvery
+	if h.news || h.marks.version != h.saved {
+		after = min(after, max(soon, sampleShare*h.saveTook))
+	}
+	return now.Sub(h.savedAt) >= after
 }
 
 // sample takes a sample, and writes the seconds since the last one.
@@ -182,6 +200,7 @@ func (h *History) askMeant() {
 		meant := h.Meant != nil && h.Meant(s.vhost, s.name)
 		h.mu.Lock()
 		s.meant = meant
+		h.news = h.news || !meant
 		h.mu.Unlock()
 	}
 }

@@ -959,6 +959,98 @@ func TestApplicationsThatComeBack(t *testing.T) {
 	require.Equal(t, []string{"consumers_back invoices has other consumers: c came, and b left"}, since(again, n))
 }
 
+// TestRollingRestarts: two applications share a queue, and each is away for a moment, one soon after the other; or both stop, and come back in another order.
+func TestRollingRestarts(t *testing.T) {
+	h, f := day(t, Options{})
+	at := start()
+	with := func(seconds int, left string, clients ...string) {
+		q := Queue{VHost: "/", Name: "invoices", Depth: 1, Left: left}
+		if len(clients) > 0 {
+			q.Consumers, q.First, q.Last = 3, clients[0], clients[len(clients)-1]
+		}
+		f.queues = []Queue{q}
+		sampled(h, at, seconds, func(int) {})
+		at = at.Add(time.Duration(seconds) * time.Second)
+	}
+	with(90, "", "a", "b")
+	for range 3 {
+		with(15, "", "b") // a restarts
+		with(20, "", "b", "a")
+		with(15, "", "a") // b restarts
+		with(20, "", "a", "b")
+	}
+	with(3, "b") // both restart
+	with(15, "", "a")
+	with(60, "", "a", "b")
+	with(3, "a")
+	with(15, "", "b")
+	with(60, "", "b", "a")
+	require.Empty(t, since(h, 1))
+	with(60, "", "b")
+	with(60, "", "c")
+	require.Equal(t, []string{"consumers_back invoices has other consumers: c came, and b left"}, since(h, 1))
+}
+
+// TestANewVersionFirst: consumers that were more for as long as a new version of an application ran beside the old one are not lost when that stops.
+func TestANewVersionFirst(t *testing.T) {
+	h, f := day(t, Options{})
+	at := start()
+	with := func(seconds, consumers int) {
+		f.queues = []Queue{{VHost: "/", Name: "q", Depth: 1, Consumers: consumers}}
+		sampled(h, at, seconds, func(int) {})
+		at = at.Add(time.Duration(seconds) * time.Second)
+	}
+	with(overlapFor+60, 2)
+	for range 3 {
+		with(overlapFor-1, 4)
+		with(60, 2)
+	}
+	require.Empty(t, since(h, 1))
+	with(30, 3)
+	with(overlapFor, 5) // they have come to stay: three of them for long enough
+	with(60, 1)
+	require.Equal(t, []string{"consumers_gone q has lost 2 of its 3 consumers"}, since(h, 1))
+}
+
+// TestKilledSoonAfter: a mark, a loss and who consumed last are in the file 15 s later. What is no news is not written so soon.
+func TestKilledSoonAfter(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "history")
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{queues: []Queue{{VHost: "/", Name: "q", Depth: 5}, {VHost: "/", Name: "meant", Depth: 5}}, meant: "meant"}
+		h := New(Options{File: file, Queues: f.Queues, Meant: f.Meant, State: f.State})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- h.Run(ctx) }()
+		content := func() string {
+			synctest.Wait()
+			all, err := os.ReadFile(file)
+			require.NoError(t, err)
+			return string(all)
+		}
+		time.Sleep(90*time.Second + 300*time.Millisecond)
+		before := content()
+		h.Expired([]deadline.Expiry{expiry("meant", 0, deadline.Eager)})
+		time.Sleep(30 * time.Second)
+		require.Equal(t, before, content())
+		for _, news := range []func(){
+			func() { h.Expired([]deadline.Expiry{expiry("q", 0, deadline.Eager)}) },
+			func() { h.AddNow(Mark{Kind: PolicyChanged, Text: "policy"}) },
+			func() { f.queues[0].Left, f.queues[0].LeftAt = "worker", time.Now() },
+		} {
+			time.Sleep(30 * time.Second)
+			before = content()
+			news()
+			time.Sleep(15 * time.Second)
+			require.NotEqual(t, before, content())
+		}
+		after := New(Options{File: file, Queues: f.Queues, Meant: f.Meant, State: f.State})
+		require.EqualValues(t, 1, after.queues[[2]string{"/", "q"}].tolls.sum(after.last).Expired)
+		after.Departed(func(_, queue, client string, _ time.Time) { require.Equal(t, "q worker", queue+" "+client) })
+		stop()
+		require.NoError(t, <-ended)
+	})
+}
+
 // TestWhoConsumedLast is known after a restart, if it left before or consumed until then.
 func TestWhoConsumedLast(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "history")
