@@ -132,7 +132,9 @@ func getQueue(r *request) error {
 	r.api.rates.Refresh()
 	o := queueObject(r, queue, r.api.Look())
 	o["incoming"], o["deliveries"] = []any{}, []any{}
-	o["dead_letters"] = queue.DeadLetters()                                                      // Curfew's own: they are deleted with the queue
+	if d, err := r.Operations.Queue(r.HTTP.Context(), r.Actor, operate.QueueName{VHost: vh.Name(), Name: queue.Name}); err == nil {
+		o["dead_letters"], o["in_words"] = d.OwnDeadLetters, d.InWords() // Curfew's own: the first are deleted with the queue
+	}
 	consumers, _ := r.Operations.ListConsumers(r.HTTP.Context(), r.Actor, vh.Name(), queue.Name) // the route was permitted
 	o["consumer_details"] = consumerObjects(r, consumers)
 	for _, c := range consumers {

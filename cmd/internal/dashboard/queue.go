@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -139,10 +138,6 @@ func (p *peek) look(ctx context.Context, o *operate.Operations, by operate.Actor
 
 // summary shows how long messages live here, and where they go when they die.
 func (p *queuePage) summary() g.Node {
-	lives := g.Group{ui.Bold("No TTL"), g.Text(" set for the queue: only a message's own expiration counts")}
-	if p.TTLMillis >= 0 {
-		lives = g.Group{ui.Bold("TTL " + ui.Millis(p.TTLMillis)), g.Text(" ("), p.ttlFrom(), g.Text("), or a message's expiration if that is shorter")}
-	}
 	to := g.Group{g.Text("dead letters → "), deadLettersTo(&p.Queue)}
 	switch {
 	case p.Queue.Purpose == deadline.DeadLetters:
@@ -150,22 +145,7 @@ func (p *queuePage) summary() g.Node {
 	case !p.DeadLetters:
 		to = g.Group{ui.Class("warn", g.Text("no dead-letter exchange: messages that expire are lost; set a policy with dead-letter-exchange"))}
 	}
-	return h.P(h.Class("summary"), lives, g.Text(" · "), to)
-}
-
-// ttlFrom names what set the time to live in force, which is the shortest of those that are set.
-func (p *queuePage) ttlFrom() g.Node {
-	if n, ok := p.Effective.Integer("message-ttl"); !ok || n != p.TTLMillis {
-		return g.Text("argument x-message-ttl")
-	}
-	var names []string
-	if p.Policy != "" {
-		names = append(names, "policy "+p.Policy)
-	}
-	if p.OperatorPolicy != "" {
-		names = append(names, "operator policy "+p.OperatorPolicy)
-	}
-	return g.Text(ui.Visible(strings.Join(names, " or ")))
+	return h.P(h.Class("summary"), ui.Bold("Time to live "), g.Text(ui.Visible(p.InWords().TimeToLive)), g.Text(" · "), to)
 }
 
 func (p *queuePage) figures() g.Node {
@@ -262,11 +242,13 @@ func (p *peek) list(s *ui.Info, now int64) g.Node {
 }
 
 func (p *queuePage) settings() g.Node {
+	words := p.InWords()
 	return ui.Card("set", "Settings", nil, ui.Facts(
 		ui.Fact("Type", ui.Names(append([]string{p.Type}, p.features()...), nil)),
 		ui.Fact("Size", g.Text(ui.Bytes(p.ReadyBytes+p.UnackedBytes)+", "+ui.Bytes(p.PersistentBytes)+" of it persistent")),
 		g.If(p.Ready+p.Unacked+p.Waiting > 0, ui.Fact("Oldest message", g.Text("in the queue for "+ui.Span(p.OldestAge)))),
-		ui.Fact("Purpose", ui.Name(p.Queue.Purpose.String()), ui.Faint(p.purposeBy())),
+		ui.Fact("Purpose", ui.Name(words.Purpose)),
+		ui.Fact("Dead letters", ui.Name(words.DeadLetters)),
 		g.If(p.Wait.Objective.String() != "", ui.Fact("Objective", g.Text(p.Wait.Objective.String()), ui.Faint(fmt.Sprintf(", %.1f %% missed it in the last minutes", 100*p.Wait.Missed)))),
 		ui.Fact("Time in queue", g.Text(waited(&p.Wait))),
 		ui.Fact("Policy", ui.NameOr(p.Policy, ui.Faint("none"))),
@@ -274,17 +256,6 @@ func (p *queuePage) settings() g.Node {
 		g.If(p.ActiveConsumer != "", ui.Fact("Single active consumer", ui.Name(p.ActiveConsumer))),
 		ui.Pairs(ui.Settings(p.Args), g.Text(" "), ui.Faint("argument")),
 		ui.Pairs(ui.Settings(p.Effective), g.Text(" "), ui.Faint("by policy"))))
-}
-
-// purposeBy says who says what the queue is for.
-func (p *queuePage) purposeBy() string {
-	switch {
-	case p.Args["x-curfew-purpose"] != nil:
-		return ", by the argument x-curfew-purpose"
-	case p.Effective["curfew-purpose"] != nil:
-		return ", by policy"
-	}
-	return ", inferred"
 }
 
 // waited is how long messages waited.

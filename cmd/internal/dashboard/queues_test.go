@@ -178,9 +178,9 @@ func TestQueueSaysHowLongMessagesLive(t *testing.T) {
 	s.queue("/", "by-argument", amqp.Table{"x-message-ttl": int64(5000), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "late"})
 	s.queue("/", "free", amqp.Table{"x-dead-letter-exchange": "dlx"})
 	for name, want := range map[string][]string{
-		"by-policy":   {"TTL 30 s</b> (policy short)", "messages that expire are lost"},
-		"by-argument": {"TTL 5 s</b> (argument x-message-ttl)", `dead letters → <a href="/queue?name=late&amp;vhost=%2F">late</a>`},
-		"free":        {"No TTL</b> set for the queue", "dead letters → exchange dlx"},
+		"by-policy":   {"Time to live </b>30s (policy short)", "messages that expire are lost"},
+		"by-argument": {"Time to live </b>5s (argument x-message-ttl", `dead letters → <a href="/queue?name=late&amp;vhost=%2F">late</a>`},
+		"free":        {"Time to live </b>none: only each message", "dead letters → exchange dlx"},
 	} {
 		page := s.get("/queue?vhost=/&name=" + name).body
 		for _, text := range want {

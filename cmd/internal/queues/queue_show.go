@@ -17,16 +17,6 @@ import (
 	"curfew/monitor/incident"
 )
 
-// queueSettings are the settings of a queue as the API shows them.
-type queueSettings struct {
-	Name           string         `json:"name"`
-	Purpose        string         `json:"purpose"`
-	Arguments      map[string]any `json:"arguments"`
-	Policy         string         `json:"policy"`
-	OperatorPolicy string         `json:"operator_policy"`
-	Effective      map[string]any `json:"effective_policy_definition"`
-}
-
 func (q *queues) show() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show <queue>",
@@ -38,26 +28,24 @@ func (q *queues) show() *cobra.Command {
 				return q.Elsewhere(cmd.Context(), args[0], err)
 			}
 			var all map[string]any
-			var is queueSettings
-			for _, v := range []any{&all, &is} {
-				if err := cli.Decode(text, v); err != nil {
-					return err
-				}
+			if err := cli.Decode(text, &all); err != nil {
+				return err
 			}
+			words, _ := all["in_words"].(map[string]any) // an older Curfew has none
 			rows := q.wrong(cmd.Context(), args[0], all)
 			add := func(what, value string) { rows = append(rows, []string{what, value}) }
 			for _, key := range []string{"name", "vhost", "type", "durable", "auto_delete", "exclusive", "arguments", "policy", "operator_policy", "effective_policy_definition"} {
 				add(key, cli.Text(all[key]))
 			}
-			add("time to live", is.timeToLive())
-			add("dead letters", is.deadLetters())
+			add("time to live", word(words["time_to_live"]))
+			add("dead letters", word(words["dead_letters"]))
 			for _, key := range []string{"messages_ready", "messages_unacknowledged", "messages_delayed", "message_bytes", "head_message_timestamp", "idle_since"} {
 				add(key, cli.Text(all[key]))
 			}
 			if ms, has := all["oldest_message_age"].(float64); has {
 				add("oldest message", cli.Span(time.Duration(ms)*time.Millisecond)+" in the queue")
 			}
-			add("purpose", is.purpose())
+			add("purpose", word(words["purpose"]))
 			if word(all["objective"]) != "" {
 				add("objective", objectiveOf(all))
 			}
@@ -117,23 +105,6 @@ func (q *queues) holds(h *admin.Holder) string {
 	return text
 }
 
-// set is a setting of the queue, and what sets it: its argument comes before a policy; nil: neither does.
-func (s *queueSettings) set(key string) (value any, by string) {
-	if value = s.Arguments["x-"+key]; value != nil {
-		return value, "argument x-" + key
-	}
-	return s.Effective[key], s.policies()
-}
-
-// purpose is what the queue is for, and what says so.
-func (s *queueSettings) purpose() string {
-	said, by := s.set("curfew-purpose")
-	if said == nil {
-		by = "inferred"
-	}
-	return s.Purpose + " (" + by + ")"
-}
-
 func objectiveOf(queue map[string]any) string {
 	waits, _ := queue["time_in_queue"].(map[string]any)
 	is := word(queue["objective"])
@@ -150,73 +121,6 @@ func waits(queue map[string]any) string {
 		return "nothing was consumed in the last minutes"
 	}
 	return "half of what was consumed in the last minutes up to " + span(of["p50"]) + ", 99 in 100 up to " + span(of["p99"])
-}
-
-// timeToLive is the time to live that the queue gives to its messages, and where it comes from.
-func (s *queueSettings) timeToLive() string {
-	declared, argued := s.Arguments["x-message-ttl"].(float64)
-	governed, ruled := s.Effective["message-ttl"].(float64)
-	switch {
-	case ruled && (!argued || governed < declared):
-		return inMillis(governed) + " (" + s.policies() + ")"
-	case argued && ruled:
-		return inMillis(declared) + " (argument x-message-ttl; " + s.policies() + " has " + inMillis(governed) + ", and the lower one applies)"
-	case argued:
-		return inMillis(declared) + " (argument x-message-ttl)"
-	}
-	return "none: only each message's own applies"
-}
-
-func inMillis(ms float64) string { return (time.Duration(ms) * time.Millisecond).String() }
-
-// policies are the policies that apply to the queue.
-func (s *queueSettings) policies() string {
-	var names []string
-	if s.Policy != "" {
-		names = append(names, "policy "+s.Policy)
-	}
-	if s.OperatorPolicy != "" {
-		names = append(names, "operator policy "+s.OperatorPolicy)
-	}
-	return strings.Join(names, " with ")
-}
-
-// deadLetters names where dead letters go, and what sets that: arguments come before a policy, and an exchange before the queue's own
-// dead-letter queue.
-func (s *queueSettings) deadLetters() string {
-	others := s.deadLettersOfOthers()
-	if park, ok := s.Effective["retry-park"].(string); ok {
-		return fmt.Sprintf("after the last try to queue %s (%s); others %s", strings.ReplaceAll(park, "{queue}", s.Name), s.policies(), others)
-	}
-	return others
-}
-
-// deadLettersOfOthers is where dead letters go that no retry-park puts aside.
-func (s *queueSettings) deadLettersOfOthers() string {
-	exchange, by := s.set("dead-letter-exchange")
-	key, _ := s.set("dead-letter-routing-key")
-	switch {
-	case exchange == nil:
-		return s.ownDeadLetterQueue()
-	case exchange == "" && key != nil:
-		return fmt.Sprintf("to queue %v, by the default exchange (%s)", key, by)
-	case key != nil:
-		return fmt.Sprintf("to exchange %v with routing key %v (%s)", exchange, key, by)
-	case exchange == "":
-		return fmt.Sprintf("to the queue that their routing key names (%s)", by)
-	}
-	return fmt.Sprintf("to exchange %v with their own routing key (%s)", exchange, by)
-}
-
-// ownDeadLetterQueue is where the dead letters of a queue without a dead-letter exchange go. Neither a dead-letter queue nor
-// curfew.undeliverable gets one by a policy.
-func (s *queueSettings) ownDeadLetterQueue() string {
-	const suffix = "/$deadletterqueue"
-	none := s.Arguments["x-dead-letter-queue"] == nil && (s.Name == "curfew.undeliverable" || strings.HasSuffix(s.Name, suffix))
-	if own, by := s.set("dead-letter-queue"); own == true && !none {
-		return fmt.Sprintf("to queue %s%s (%s)", s.Name, suffix, by)
-	}
-	return "lost: it has no dead-letter exchange"
 }
 
 // ahead are the rows about the queue's deadlines. Those that the user may not see are left out.
