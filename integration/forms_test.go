@@ -225,7 +225,7 @@ func TestSessionEndsInAForm(t *testing.T) {
 	login.until("document.querySelector('header nav') !== null")
 	b.do(chromedp.Reload())
 	b.shows("Queue declared")
-	b.shows("Time to live 10m0s")
+	b.shows("Time to live 10m")
 }
 
 // tab opens another one in the same browser.

@@ -14,13 +14,24 @@ type QueueWords struct {
 	TimeToLive  string `json:"time_to_live"`
 	DeadLetters string `json:"dead_letters"` // where they go
 	Purpose     string `json:"purpose"`
+	Objective   string `json:"objective,omitempty"` // and how it is missed
+	TimeInQueue string `json:"time_in_queue"`
 }
 
 // InWords says what the settings of a queue come to.
 func (d *QueueDetail) InWords() QueueWords {
-	w := QueueWords{TimeToLive: d.timeToLive(), DeadLetters: d.deadLetters(), Purpose: d.Purpose.String() + " (inferred)"}
+	w := QueueWords{
+		TimeToLive: d.timeToLive(), DeadLetters: d.deadLetters(), Purpose: d.Purpose.String() + " (inferred)", Objective: d.Wait.Objective.String(),
+		TimeInQueue: "nothing was consumed in the last minutes",
+	}
 	if said, by := d.set("curfew-purpose"); said != nil {
 		w.Purpose = fmt.Sprintf("%s (%s)", d.Purpose, by)
+	}
+	if _, measured := d.Wait.Objective.Allowed(); measured {
+		w.Objective += fmt.Sprintf("; %.1f %% missed it in the last minutes, %.1f times what it allows", 100*d.Wait.Missed, d.Wait.Burn)
+	}
+	if d.Wait.P50 > 0 {
+		w.TimeInQueue = "half of what was consumed in the last minutes up to " + span(d.Wait.P50) + ", 99 in 100 up to " + span(d.Wait.P99)
 	}
 	return w
 }
@@ -49,7 +60,6 @@ func (d *QueueDetail) policies() string {
 func (d *QueueDetail) timeToLive() string {
 	declared, argued := amqp.Integer(d.Args["x-message-ttl"])
 	governed, ruled := d.Effective.Integer("message-ttl")
-	span := func(ms int64) string { return (time.Duration(ms) * time.Millisecond).String() }
 	switch {
 	case ruled && (!argued || governed < declared):
 		return span(governed) + " (" + d.policies() + ")"
@@ -59,6 +69,17 @@ func (d *QueueDetail) timeToLive() string {
 		return span(declared) + " (argument x-message-ttl)"
 	}
 	return "none: only each message's own applies"
+}
+
+// span is a span in words: 1h, not 1h0m0s.
+func span[T ~int64](ms T) string {
+	text := (time.Duration(ms) * time.Millisecond).String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
 }
 
 // deadLetters is where dead letters go: arguments come before a policy, and an exchange before the queue's own dead-letter queue.

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -249,21 +248,13 @@ func (p *queuePage) settings() g.Node {
 		g.If(p.Ready+p.Unacked+p.Waiting > 0, ui.Fact("Oldest message", g.Text("in the queue for "+ui.Span(p.OldestAge)))),
 		ui.Fact("Purpose", ui.Name(words.Purpose)),
 		ui.Fact("Dead letters", ui.Name(words.DeadLetters)),
-		g.If(p.Wait.Objective.String() != "", ui.Fact("Objective", g.Text(p.Wait.Objective.String()), ui.Faint(fmt.Sprintf(", %.1f %% missed it in the last minutes", 100*p.Wait.Missed)))),
-		ui.Fact("Time in queue", g.Text(waited(&p.Wait))),
+		g.If(words.Objective != "", ui.Fact("Objective", g.Text(words.Objective))),
+		ui.Fact("Time in queue", g.Text(words.TimeInQueue)),
 		ui.Fact("Policy", ui.NameOr(p.Policy, ui.Faint("none"))),
 		ui.Fact("Operator policy", ui.NameOr(p.OperatorPolicy, ui.Faint("none"))),
 		g.If(p.ActiveConsumer != "", ui.Fact("Single active consumer", ui.Name(p.ActiveConsumer))),
 		ui.Pairs(ui.Settings(p.Args), g.Text(" "), ui.Faint("argument")),
 		ui.Pairs(ui.Settings(p.Effective), g.Text(" "), ui.Faint("by policy"))))
-}
-
-// waited is how long messages waited.
-func waited(w *deadline.Wait) string {
-	if w.P50 == 0 {
-		return "none was consumed in the last minutes"
-	}
-	return "of those consumed in the last minutes, half up to " + ui.Span(w.P50.Duration()) + ", 99 in 100 up to " + ui.Span(w.P99.Duration())
 }
 
 // features are the flags that the queue was declared with.

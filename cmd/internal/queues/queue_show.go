@@ -46,13 +46,13 @@ func (q *queues) show() *cobra.Command {
 				add("oldest message", cli.Span(time.Duration(ms)*time.Millisecond)+" in the queue")
 			}
 			add("purpose", word(words["purpose"]))
-			if word(all["objective"]) != "" {
-				add("objective", objectiveOf(all))
+			if is := word(words["objective"]); is != "" {
+				add("objective", is)
 			}
 			if all["lost_last_hour"] != nil {
 				add("last hour", fmt.Sprintf("%s lost, %s dead-lettered", known(all["lost_last_hour"]), known(all["dead_lettered_last_hour"])))
 			}
-			add("time in queue", waits(all))
+			add("time in queue", word(words["time_in_queue"]))
 			add("rates", rate(all["in_rate"])+"/s in, "+rate(all["out_rate"])+"/s out")
 			rows = append(rows, q.ahead(cmd.Context(), args[0])...)
 			add("consumers", cli.Text(all["consumers"]))
@@ -103,24 +103,6 @@ func (q *queues) holds(h *admin.Holder) string {
 		text += fmt.Sprintf("; past their deadlines: %d", h.PastDeadline)
 	}
 	return text
-}
-
-func objectiveOf(queue map[string]any) string {
-	waits, _ := queue["time_in_queue"].(map[string]any)
-	is := word(queue["objective"])
-	if is == "none expires" {
-		return is
-	}
-	return fmt.Sprintf("%s; %.1f %% missed it in the last minutes, %.1f times what it allows", is, 100*number(waits["objective_missed"]), number(waits["burn_rate"]))
-}
-
-// waits is how long messages wait in a queue.
-func waits(queue map[string]any) string {
-	of, _ := queue["time_in_queue"].(map[string]any)
-	if number(of["p50"]) == 0 {
-		return "nothing was consumed in the last minutes"
-	}
-	return "half of what was consumed in the last minutes up to " + span(of["p50"]) + ", 99 in 100 up to " + span(of["p99"])
 }
 
 // ahead are the rows about the queue's deadlines. Those that the user may not see are left out.
