@@ -150,7 +150,7 @@ func TestChangesAreRecorded(t *testing.T) {
 	s := newSite(t)
 	s.dead(3)
 	user, other := s.user("user", access.Management, "/"), s.user("other", access.Management)
-	_, err := s.Peek(t.Context(), user, operate.PeekRequest{Queue: dlq, Count: 10})
+	_, err := messages.Peek.Do(t.Context(), s.Operations, user, messages.PeekRequest{VHost: "/", Queue: "dlq", Encoding: "auto", From: "head", State: "ready", Count: 10})
 	require.NoError(t, err)
 	_, err = operate.PurgeDeadLetters.Do(t.Context(), s.Operations, user, operate.PurgeRequest{VHost: "/", Queue: "dlq"})
 	require.ErrorContains(t, err, "3 messages match")

@@ -3,7 +3,6 @@ package operate
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"go.uber.org/zap"
@@ -173,53 +172,11 @@ func (o *Operations) Message(q *broker.Queue, x *broker.Browsed) Message {
 	return Message{Letter: deadletters.LetterOf(x, nil), DeadlineMillis: o.Broker.UnixMillis(x.Deadline), QueueID: q.ID}
 }
 
-// The bounds of a peek.
-const (
-	maxPeekCount = 500
-	maxOffset    = 1 << 40
-	MaxPeekBytes = 16 << 20 // of all bodies
-)
+// MaxPeekBytes bounds the bodies of one answer with messages that stay in their queue.
+const MaxPeekBytes = 16 << 20
 
 // CopiesOfBody is how many times the size of a body a request takes in memory: the body itself, as text, in base64 and in the answer.
 const CopiesOfBody = 4
-
-// PeekRequest says which messages of a queue to return.
-type PeekRequest struct {
-	Queue         QueueName
-	FromTail      bool        // newest first; otherwise from the head
-	State         queue.State // queue.Ready, queue.Unacked or queue.Waiting; 0: any
-	Offset, Count int
-	BodyBytes     int // of each body
-}
-
-// Peek returns messages without taking them. Errors: *Wrong, *Invalid, or *memory.Exceeded among others.
-func (o *Operations) Peek(ctx context.Context, a Actor, r PeekRequest) ([]Message, error) {
-	for _, n := range []struct {
-		field       string
-		value, most int
-	}{{"offset", r.Offset, maxOffset}, {"count", r.Count, maxPeekCount}, {"truncate", r.BodyBytes, broker.DefaultMaxMessageBytes}} {
-		if n.value < 0 || n.value > n.most {
-			return nil, OutOfRange(n.field, int64(n.value))
-		}
-	}
-	q, err := o.queue(&a, Peek, r.Queue)
-	if err != nil {
-		return nil, err
-	}
-	most := int64(r.Count) * int64(min(r.BodyBytes, o.Broker.MaxMessageBytes()))
-	if most > MaxPeekBytes {
-		return nil, &Invalid{fmt.Sprintf("count times truncate is more than %d", MaxPeekBytes)}
-	}
-	if err := Take(ctx, min(CopiesOfBody*most, MaxPeekBytes)); err != nil {
-		return nil, err
-	}
-	found, err := q.Messages.Browse(broker.Browse{FromTail: r.FromTail, Offset: r.Offset, Count: r.Count, State: r.State, BodyBytes: r.BodyBytes})
-	list := make([]Message, len(found))
-	for i := range found {
-		list[i] = o.Message(q, &found[i])
-	}
-	return list, err
-}
 
 // Look returns one message by its number, ready or unacked, with bodyBytes of its body (<0 all).
 func (o *Operations) Look(_ context.Context, a Actor, at QueueName, seq queue.Seq, bodyBytes int) (Message, error) {

@@ -111,11 +111,12 @@ func (p *peek) look(ctx context.Context, o *operate.Operations, by operate.Actor
 	p.asked, p.FromTail, p.Bodies = q, q.Get("from") == "tail", q.Get("bodies") == "1"
 	p.Offset, _ = strconv.Atoi(q.Get("offset"))
 	p.Offset = min(max(p.Offset, 0), maxOffset)
-	want := operate.PeekRequest{Queue: ui.Named(q), FromTail: p.FromTail, Offset: p.Offset, Count: peekRows + 1}
+	at := ui.Named(q)
+	want := messages.PeekRequest{VHost: at.VHost, Queue: at.Name, Encoding: "auto", From: "head", Tail: p.FromTail, Offset: p.Offset, Count: peekRows + 1}
 	if p.Bodies {
-		want.BodyBytes = peekBody
+		want.Truncate = peekBody
 	}
-	list, err := o.Peek(ctx, by, want)
+	list, err := messages.Peek.Do(ctx, o, by, want)
 	if operate.Refused(err) {
 		p.Refused = true
 		return nil
@@ -124,11 +125,11 @@ func (p *peek) look(ctx context.Context, o *operate.Operations, by operate.Actor
 		return err
 	}
 	p.More = len(list) > peekRows
-	mayChange := o.May(by, messages.ChangeDeadline.Name, ui.Named(q))
+	mayChange := o.May(by, messages.ChangeDeadline.Name, at)
 	for i := range list[:min(len(list), peekRows)] {
-		m := messageView{Message: list[i], Place: p.Offset + i + 1}
+		m := messageView{Message: list[i].Message, Place: p.Offset + i + 1}
 		if mayChange {
-			m.Change = ui.DeadlineURL(q.Get("vhost"), q.Get("name"), m.QueueID, m.Seq)
+			m.Change = ui.DeadlineURL(at.VHost, at.Name, m.QueueID, m.Seq)
 		}
 		p.Messages = append(p.Messages, m)
 	}
@@ -225,10 +226,8 @@ func (p *peek) list(s *ui.Info, now int64) g.Node {
 		return ui.Empty(g.Text("The queue is empty."))
 	}
 	before, after := "", ""
-	if p.Offset > peekRows {
-		before = ui.With("/queue", p.asked, "offset", strconv.Itoa(p.Offset-peekRows))
-	} else if p.Offset > 0 {
-		before = ui.With("/queue", p.asked, "offset", "")
+	if p.Offset > 0 {
+		before = ui.With("/queue", p.asked, "offset", strconv.Itoa(max(p.Offset-peekRows, 0)))
 	}
 	if p.More {
 		after = ui.With("/queue", p.asked, "offset", strconv.Itoa(p.Offset+peekRows))
