@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Verdict is how the deadlines of a queue can be kept.
@@ -227,8 +228,14 @@ func mind(q *Queue, s Server) (list []string) {
 	if q.Type == Quorum && s.Family() == Family40 {
 		list = append(list, "In a cluster, if the node that Curfew is connected to goes down, most of what it held is late until the queue has another leader (not before 4.0, nor from 4.3 on).")
 	}
-	if q.Consumers > 0 {
-		list = append(list, fmt.Sprintf("It has %d consumers: as long as they are attached, Curfew stands aside.", q.Consumers))
+	others := q.Consumers
+	for _, c := range q.Attached {
+		if strings.HasPrefix(c.Tag, NamePrefix) {
+			others--
+		}
+	}
+	if others > 0 {
+		list = append(list, fmt.Sprintf("Consumers of applications: %d. As long as one is attached, Curfew stands aside.", others))
 	}
 	if q.Gets > 0 {
 		list = append(list, fmt.Sprintf("It has been read with basic.get %d times; while it is kept, basic.get finds nothing.", q.Gets))

@@ -107,6 +107,16 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestMindsConsumersOfOthers: Curfew does not take its own consumers for an application's.
+func TestMindsConsumersOfOthers(t *testing.T) {
+	keep := defaultRule()
+	keep.Mode = Keep
+	q := Queue{Name: "q", Type: Quorum, State: "running", Policy: map[string]any{"dead-letter-exchange": "x"}, Consumers: 1, Attached: []Consumer{{Tag: "curfew.keeper.a.0"}}}
+	require.Empty(t, Decide(&q, keep, rabbit310, TTLStats{}, true).Mind)
+	q.Consumers, q.Attached = 2, append(q.Attached, Consumer{Tag: "worker"})
+	require.Equal(t, []string{"Consumers of applications: 1. As long as one is attached, Curfew stands aside."}, Decide(&q, keep, rabbit310, TTLStats{}, true).Mind)
+}
+
 func TestEffectiveSettings(t *testing.T) {
 	q := Queue{Type: Quorum,
 		Arguments: map[string]any{"x-message-ttl": int64(5000), "x-dead-letter-exchange": "arg", "x-delivery-limit": int64(9)},

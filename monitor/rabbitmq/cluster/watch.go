@@ -233,9 +233,12 @@ func (w Watch) Names() (names, patterns []string) {
 	return names, patterns
 }
 
-// Expression is a pattern of a rule as a regular expression, RabbitMQ's as well as ours, without its ends.
-func Expression(pattern string) string {
-	return strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(pattern))
+// Expression is a pattern of a rule as a regular expression for RabbitMQ, without its ends. RabbitMQ compares bytes, and a character is one byte and those that
+// continue it.
+func Expression(pattern string) string { return expression(pattern, `[^\x80-\xBF][\x80-\xBF]*`) }
+
+func expression(pattern, character string) string {
+	return strings.NewReplacer(`\*`, ".*", `\?`, character).Replace(regexp.QuoteMeta(pattern))
 }
 
 var expressions sync.Map // by pattern: a *regexp.Regexp
@@ -244,7 +247,7 @@ var expressions sync.Map // by pattern: a *regexp.Regexp
 func glob(pattern, name string) bool {
 	found, known := expressions.Load(pattern)
 	if !known {
-		found, _ = expressions.LoadOrStore(pattern, regexp.MustCompile("^(?s:"+Expression(pattern)+")$"))
+		found, _ = expressions.LoadOrStore(pattern, regexp.MustCompile("^(?s:"+expression(pattern, ".")+")$"))
 	}
 	return found.(*regexp.Regexp).MatchString(name)
 }
@@ -253,7 +256,7 @@ func glob(pattern, name string) bool {
 const mostMeasured = 2000
 
 // Measured is a regular expression for the names of the queues whose statistics the rules need; "": for all. RabbitMQ computes statistics of those only: with ten thousand
-// queues, half of its work for a look. Retries need those of their work queues, which no rule names. RabbitMQ's . is one byte, and a character may have several.
+// queues, half of its work for a look. Retries need those of their work queues, which no rule names.
 func (w Watch) Measured(vhost string) string {
 	var all []string
 	for _, r := range w {
@@ -262,7 +265,7 @@ func (w Watch) Measured(vhost string) string {
 		case r.Mode == Retry || r.Pattern == "*":
 			return ""
 		default:
-			all = append(all, Expression(strings.ReplaceAll(r.Pattern, "?", "?*")))
+			all = append(all, Expression(r.Pattern))
 		}
 	}
 	if text := "^(" + strings.Join(all, "|") + ")$"; len(text) <= mostMeasured {

@@ -83,9 +83,7 @@ func New(i *cluster.Inventory, exchanges map[string]cluster.Exchange, bindings [
 		r := Row{Queue: q.Name, Type: string(q.Type), Ready: q.Ready, Unacked: q.Unacked, Consumers: q.Consumers}
 		r.TTLMillis, _ = q.TTLMillis()
 		rule, watched := watch.Rule(i.VHost, q.Name)
-		if watched {
-			r.Rule = string(rule.Mode)
-		}
+		r.Rule = string(rule.Mode)
 		asked, kept := rule, watched && rule.Mode.Holds()
 		if !kept {
 			asked = keepRule(rule)
@@ -101,8 +99,8 @@ func New(i *cluster.Inventory, exchanges map[string]cluster.Exchange, bindings [
 		}
 		d := cluster.Decide(q, asked, i.Server, seen, !kept || r.Untappable == "")
 		r.Deadlines, r.Code, r.Reason, r.Instead, r.Mind = d.Verdict, d.Code, d.Reason, d.Instead, d.Mind
-		if d.Code == cluster.ByRule {
-			r.Reason = "Nothing prevents it."
+		if d.Code == cluster.ByRule && !kept {
+			r.Reason = "No rule says keep. With one, Curfew would keep its deadlines."
 		}
 		if d.Verdict == cluster.Kept {
 			r.Cost, r.Topology = costOf(q, i.Server.Family()), topologyFor(q, i.Server.Family())
