@@ -173,9 +173,14 @@ func killedWithMany(b *testing.B) {
 	d.told(b, r, 30*time.Second)
 }
 
-// publishAged publishes a delayed message with a timestamp.
+// publishAged publishes a delayed message with a timestamp. It is due by that, in whole milliseconds.
 func (d *delays) publishAged(id string, delay time.Duration) *amqp091.DeferredConfirmation {
-	return d.send(id, delay, amqp091.Table{"timestamp_in_ms": time.Now().UnixMilli()}, "")
+	at := time.Now().Truncate(time.Millisecond)
+	c := d.send(id, delay, amqp091.Table{"timestamp_in_ms": at.UnixMilli()}, "")
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.due[id] = at.Add(delay.Truncate(time.Millisecond))
+	return c
 }
 
 // manyDeclared has 10,000 queues, 100 of which are delay queues that are kept.

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
@@ -40,7 +42,8 @@ func (l line091) close(giveBack bool) {
 // channel is an AMQP channel with the messages that it holds.
 type channel struct {
 	line  line
-	holds int // at most
+	tag   string // of its consumer over AMQP 0-9-1
+	holds int    // at most
 
 	// Guarded by k.mu.
 	held  int
@@ -72,7 +75,7 @@ func (s *session) open() error {
 		args["x-consumer-timeout"] = consumerTimeout.Milliseconds()
 	}
 	c := s.add(line091{ch, s.retries}, perChannel)
-	deliveries, err := ch.Consume(s.k.o.Queue, keeper.ConsumerTag(s.k.o.Name, s.opened), false, false, false, false, args)
+	deliveries, err := ch.Consume(s.k.o.Queue, c.tag, false, false, false, false, args)
 	if err != nil {
 		return fmt.Errorf("consume: %w", err)
 	}
@@ -86,6 +89,38 @@ func (s *session) open() error {
 	return nil
 }
 
+// openFor opens the further channels that so many ready messages need, several at once: a quorum queue of RabbitMQ writes each consumer to its log before
+// it delivers to that. One after another, a hundred of them take seconds after a restart, and nothing is discarded meanwhile. It does nothing while it
+// still opens some, nor over AMQP 1.0, where a link holds as many as twenty channels.
+func (s *session) openFor(ready int) {
+	s.k.mu.Lock()
+	most := s.k.o.MaxMessages
+	for _, c := range s.channels {
+		ready, most = ready-(c.holds-c.held), most-c.holds
+	}
+	s.k.mu.Unlock()
+	if min(ready, most) < perChannel || s.amqp10 || !s.opening.CompareAndSwap(false, true) {
+		return
+	}
+	var left atomic.Int64
+	left.Store(int64(min(ready, most) / perChannel))
+	s.wg.Go(func() {
+		defer s.opening.Store(false)
+		var all sync.WaitGroup
+		for range openedAtOnce {
+			all.Go(func() {
+				for left.Add(-1) >= 0 && s.ctx.Err() == nil {
+					if err := s.open(); err != nil {
+						s.fail(err)
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
 // add adds a channel.
 func (s *session) add(l line, holds int) *channel {
 	c := &channel{line: l, holds: holds}
@@ -93,6 +128,7 @@ func (s *session) add(l line, holds int) *channel {
 	defer s.k.mu.Unlock()
 	s.channels = append(s.channels, c)
 	s.opened++
+	c.tag = keeper.ConsumerTag(s.k.o.Name, s.opened)
 	return c
 }
 

@@ -53,7 +53,7 @@ func (s *session) openLink() (err error) {
 	}
 	s.links.opened++
 	holds := min(perLink, s.k.o.MaxMessages)
-	o := &amqp.ReceiverOptions{Credit: int32(holds), Name: keeper.ConsumerTag(s.k.o.Name, s.opened+1), Properties: map[string]any{"rabbitmq:priority": int32(LinkPriority)}}
+	o := &amqp.ReceiverOptions{Credit: int32(holds), Name: keeper.ConsumerTag(s.k.o.Name, s.links.opened), Properties: map[string]any{"rabbitmq:priority": int32(LinkPriority)}}
 	if s.latest {
 		o.Properties["rabbitmq:consumer-timeout"] = uint32(math.MaxUint32) // ms: seven weeks
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -16,8 +17,10 @@ import (
 
 const (
 	perChannel = 1000
-	lookEvery  = time.Second
-	bindEvery  = time.Minute
+	// openedAtOnce is how many channels are opened at a time when many messages are ready.
+	openedAtOnce = 8
+	lookEvery    = time.Second
+	bindEvery    = time.Minute
 	// consumerTimeout is what a consumer of a 4.3 quorum queue asks for.
 	consumerTimeout = 365 * 24 * time.Hour
 	closeTimeout    = 2 * time.Second
@@ -41,10 +44,11 @@ type session struct {
 	ctx       context.Context
 	wg        sync.WaitGroup
 	failed    chan error
-	opened    int
+	opening   atomic.Bool // openFor is
 
 	// Guarded by k.mu.
 	channels  []*channel
+	opened    int
 	refusedAt time.Time // when RabbitMQ did not take a tombstone; zero: it took the last one
 }
 
@@ -119,6 +123,7 @@ func (s *session) begin() error {
 	if err := s.open(); err != nil {
 		return err
 	}
+	s.openFor(found.Messages)
 	k.enter(keeper.Keeping, keeper.NoConsumer, "")
 	return nil
 }
@@ -307,6 +312,7 @@ func (s *session) look() {
 				deadline.Wake(k.wake)
 			}
 			k.mu.Unlock()
+			s.openFor(found.Messages) // after a crash RabbitMQ takes a moment to have ready what was held
 		}
 		select {
 		case <-time.After(next):
