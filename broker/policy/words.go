@@ -66,7 +66,7 @@ func Span[T ~int64](ms T) string {
 func (g *Given) DeadLetters(missing bool) string {
 	exchange, by := g.Set("dead-letter-exchange")
 	key, _ := g.Set("dead-letter-routing-key")
-	to := ""
+	var to string
 	switch {
 	case exchange == nil:
 		to = g.ownDeadLetterQueue()

@@ -18,7 +18,7 @@ import (
 // figure goes down to what is then reached, rounded up a little. Whoever raises one says in the commit what the lines are for.
 const (
 	// productLines is of Go without tests, integration and deploy: what somebody who carries Curfew on has to read.
-	productLines = 107_800 // of them 3,520 are AMQP 1.0: the codec (broker/amqp10), what speaks it (broker/server), and the conversion of messages; 3,590 Service Bus, of which 330 are the SQL filters
+	productLines = 107_900 // of them 3,520 are AMQP 1.0: the codec (broker/amqp10), what speaks it (broker/server), and the conversion of messages; 3,590 Service Bus, of which 330 are the SQL filters
 	// productPackages is how many rooms there are to know: a package that one other imports has to earn its page.
 	productPackages = 59 // with four for AMQP 1.0: the codec, the conversion, and what had to leave broker/server to make room: one for what is declared over both protocols; three for Service Bus
 	// methodSetLimit is of a type with all that it embeds: what an editor offers after the dot.
