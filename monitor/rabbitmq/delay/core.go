@@ -15,6 +15,8 @@ const (
 	patience = time.Second
 	// idle is after how long without a delivery all that was in the queue counts as read, although fewer messages came than there were.
 	idle = 2 * time.Second
+	// returning is how long after a start that found none messages may come back that a connection held which RabbitMQ has just lost.
+	returning = 10 * time.Second
 	// outcomesAtOnce is how many messages that were settled are remembered, twice, to answer commands about them.
 	outcomesAtOnce = 50_000
 	// recentFor is how long the due time of a message that was discarded is remembered, at least: it comes again if the connection is lost before
@@ -118,6 +120,7 @@ type core struct {
 	backlog  int              // messages that were ready at the start and have not come
 	empty    bool             // the last look found none ready; deliveries may still have been on their way
 	caughtUp bool
+	noneAt   deadline.Instant // when the start found none; 0: it found some
 
 	troubles map[string]string // what is wrong, by name, since a session last took them
 	out      []effect
@@ -137,7 +140,10 @@ func newCore(queue string, cancel cluster.Cancel, isDelay func(string) bool) *co
 
 // begin starts over on a new connection, with that many messages ready.
 func (c *core) begin(now deadline.Instant, ready int) {
-	c.last, c.backlog, c.caughtUp, c.empty, c.endedAt = max(c.last, now), ready, ready == 0, false, now
+	c.last, c.backlog, c.caughtUp, c.empty, c.endedAt, c.noneAt = max(c.last, now), ready, ready == 0, false, now, 0
+	if ready == 0 {
+		c.noneAt = now
+	}
 	for i := range c.unheard {
 		c.unheard[i].at = now
 	}
@@ -334,7 +340,7 @@ func (c *core) tick(now deadline.Instant) {
 	if !c.caughtUp {
 		return
 	}
-	for len(c.commands) > 0 && now >= c.commands[0].since.Add(patience) {
+	for len(c.commands) > 0 && now >= c.patienceEnds() {
 		command := c.commands[0]
 		c.commands = c.commands[1:]
 		c.awaits(command, -1)
@@ -370,7 +376,16 @@ func (c *core) wake(now deadline.Instant) deadline.Instant {
 		at = min(at, c.waiting.Items[0].due)
 	}
 	if len(c.commands) > 0 {
-		at = min(at, c.commands[0].since.Add(patience))
+		at = min(at, c.patienceEnds())
+	}
+	return at
+}
+
+// patienceEnds is until when the first command waits for its target. Soon after a start that found none, that may still be on its way back.
+func (c *core) patienceEnds() deadline.Instant {
+	at := c.commands[0].since.Add(patience)
+	if c.noneAt > 0 {
+		at = max(at, min(c.last.Add(idle), c.noneAt.Add(returning)))
 	}
 	return at
 }

@@ -35,6 +35,7 @@ type story struct {
 func newStory(t *testing.T, who cluster.Cancel) *story {
 	s := &story{t: t, c: newCore("foo.delay", who, func(name string) bool { return name == "other.delay" }), ch: &channel{}, now: deadline.FromUnixMilli(1e12), ids: map[uint64]string{}}
 	s.c.begin(s.now, 0)
+	s.c.noneAt = 0 // that is long ago
 	return s
 }
 
@@ -104,6 +105,33 @@ func TestWhenDue(t *testing.T) {
 			require.Len(t, s.after(time.Millisecond+time.Microsecond), 1)
 		})
 	}
+}
+
+// TestCommandsSoonAfterAStart: RabbitMQ may say that nothing is ready a moment before it gives back what a killed Curfew held.
+func TestCommandsSoonAfterAStart(t *testing.T) {
+	s := newStory(t, cluster.CancelAny)
+	s.c.begin(s.now, 0)
+	s.deliver(published("1", cancel("a")))
+	s.deliver(published("2", cancel("none")))
+	for range 3 {
+		require.Empty(t, s.after(patience+time.Millisecond))
+		other := published("", amqp091.Table{"x-delay": int64(3_600_000)})
+		other.Redelivered = true
+		s.deliver(other)
+	}
+	late := published("a", amqp091.Table{"x-delay": int64(3_600_000)})
+	late.Redelivered = true
+	s.deliver(late)
+	require.Equal(t, []string{"-a", "1=cancelled", "-1"}, s.after(0))
+	require.Equal(t, []string{"2=not found", "-2"}, s.after(idle+time.Millisecond))
+	for range 3 { // deliveries go on and on
+		s.deliver(published("", amqp091.Table{"x-delay": int64(3_600_000)}))
+		s.after(time.Second)
+	}
+	s.deliver(published("3", cancel("none")))
+	s.now = s.now.Add(returning)
+	s.deliver(published("", amqp091.Table{"x-delay": int64(3_600_000)}))
+	require.Equal(t, []string{"3=not found", "-3"}, s.after(0))
 }
 
 // TestNothingToDo: the core asks for a turn now and then while nothing happens, and when something is due, not all the time.
