@@ -10,7 +10,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
 
-// TestFederation has a RabbitMQ take messages from Curfew as its upstream, by queue federation and by exchange federation.
+// TestFederation has RabbitMQ take messages from Curfew as its upstream, by queue federation and by exchange federation.
 func TestFederation(t *testing.T) {
 	t.Parallel()
 	up := startCurfew(t)

@@ -1,4 +1,4 @@
-// Package monitor reports what expires: in Curfew's own queues, or beside a RabbitMQ in its queues.
+// Package monitor reports what expires: in Curfew's own queues, or beside RabbitMQ in its queues.
 //
 //	                       ┌─► counters and lateness (metrics, pages, status)
 //	Source.Expiries ───────┼─► recent expiries

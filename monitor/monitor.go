@@ -17,7 +17,7 @@ import (
 	"curfew/monitor/incident"
 )
 
-// Source is where messages expire, such as broker.Deadlines or the queues of a RabbitMQ. Safe for concurrent use.
+// Source is where messages expire, such as broker.Deadlines or the queues of RabbitMQ. Safe for concurrent use.
 type Source interface {
 	// Expiries is the stream with one record of each message that expires, whatever its
 	// path: of a dead letter, when it has arrived.

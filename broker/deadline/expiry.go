@@ -94,7 +94,7 @@ type Expiry struct {
 	// Intended: the message was in its queue so that it would expire, as a delay or a retry.
 	// It is counted, but not as missed; it may be late like any other.
 	Intended bool
-	// Observed: a RabbitMQ expired it by itself, in a queue that Curfew only observes.
+	// Observed: RabbitMQ expired it by itself, in a queue that Curfew only observes.
 	Observed bool
 
 	// Reason is why a message that did not expire left its queue, as in x-death: "rejected",

@@ -20,7 +20,7 @@ type Op struct {
 	Text  string // more for the API's document, Markdown
 	Noun  string // what it is about, such as "user", for errors
 	Rule
-	NoBroker bool // it is also about a RabbitMQ that Curfew runs beside, and then there is no broker
+	NoBroker bool // it is also about the RabbitMQ that Curfew runs beside, and then there is no broker
 	OfNode   bool // it is about the node, which serves it, and not about a broker (Options.Node)
 	Makes    bool // it makes what it returns: the API answers 201
 	AnyVHost bool // the virtual host that the request names need not exist, and do says what is wrong then

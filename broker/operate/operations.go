@@ -21,7 +21,7 @@ import (
 	"curfew/broker/server"
 )
 
-// Delays are the messages that wait in delay queues of a RabbitMQ. Errors are an ErrNotFound, or say what to do.
+// Delays are the messages that wait in delay queues of RabbitMQ. Errors are an ErrNotFound, or say what to do.
 type Delays interface {
 	// ListDelays lists up to limit messages, the first to be due first: those that are due before an instant, zero for all, with an id, "" for any.
 	ListDelays(queue, id string, before time.Time, limit int) ([]DelayRow, error)
@@ -49,7 +49,7 @@ type Options struct {
 	Version definitions.Version
 	// DataDir is where messages are kept; "": in memory only.
 	DataDir string
-	// Delays of a RabbitMQ, for operations without a broker (Op.NoBroker); nil: there is a broker.
+	// Delays of RabbitMQ, for operations without a broker (Op.NoBroker); nil: there is a broker.
 	Delays Delays
 	// Node is what operations on a node are about (Op.OfNode); nil: it is not known here.
 	Node any

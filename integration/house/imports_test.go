@@ -118,7 +118,7 @@ var importBans = []struct {
 	{"monitor/telemetry", []string{"curfew/broker", "curfew/scheduler", "github.com/redis"},
 		"it sends what others hand over"},
 	{"monitor/rabbitmq/cluster", []string{"curfew/broker", "curfew/scheduler", "github.com/redis"},
-		"a RabbitMQ is seen from outside, as any client sees it"},
+		"RabbitMQ is seen from outside, as any client sees it"},
 	{"monitor/incident", []string{"curfew/broker", "curfew/scheduler", "github.com/redis"},
 		"an alert is made of what the monitor hands over"},
 }

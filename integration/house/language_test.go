@@ -94,6 +94,7 @@ var bans = []ban{
 	{name: "counts for nothing", text: `\bcounts? for nothing\b`, instead: "is not counted"},
 	{name: "after a question", text: `\bafter a question\b`, instead: "after asking for confirmation"},
 	{name: "falls silent", text: `\bfalls silent\b`, instead: "stops answering"},
+	{name: "a RabbitMQ", text: `\ba (RabbitMQ|Redis)( (that|which|beside|whose|with|and|or|is|has|by|in|on|to|for|of)\b|[.,;:)]|$)`, instead: "RabbitMQ, the RabbitMQ that ..., a RabbitMQ cluster"},
 	{name: "one too many", text: `\bis one too many\b`, instead: "is not needed"},
 }
 

@@ -31,7 +31,7 @@ var (
 	largeTypes = map[string]exception{
 		"broker/operate.Operations":      {49, "all that an operation needs of a broker, and whoever asks for it"},
 		"broker/internal/delivery.Queue": {44, "an operation and its step under one lock are a method each"},
-		"monitor/rabbitmq.Primary":       {41, "all that the node asks of a RabbitMQ: its queues, its deadlines and what is wrong there"},
+		"monitor/rabbitmq.Primary":       {41, "all that the node asks of RabbitMQ: its queues, its deadlines and what is wrong there"},
 	}
 	largePackages = map[string]exception{
 		"broker/internal/delivery": {4_290, "one queue at work under one lock, with waits for another try: locks outlive their receivers, a message is taken by its number, and gets other properties; batches are asked for whole"},

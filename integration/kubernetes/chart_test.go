@@ -150,7 +150,7 @@ func TestChartRefuses(t *testing.T) {
 		"persistence: {accessModes: [Many]}": "accessModes",
 		"secrets: {CURFEW_PASSWORD: 5}":      "CURFEW_PASSWORD",
 
-		"primary: {url: amqp://rabbitmq}":                              "replicas share the queues through a Redis",
+		"primary: {url: amqp://rabbitmq}":                              "replicas share the queues through Redis",
 		"primary: {url: amqp://rabbitmq, replicas: 1}":                 "set secrets.CURFEW_PASSWORD",
 		"primary: {url: http://rabbitmq}":                              "url",
 		"primary: {existingSecret: s, replicas: 0}":                    "replicas",

@@ -17,10 +17,10 @@ import (
 
 // elsewhere are the pages whose blocks need more than a Curfew. They are parsed, and something else runs them.
 var elsewhere = map[string]string{
-	"docs/beside-rabbitmq.md":         "integration/rabbitmq, with a RabbitMQ",
-	"docs/rabbitmq-delays.md":         "integration/rabbitmq, with a RabbitMQ",
-	"docs/rabbitmq-retries.md":        "integration/rabbitmq, with a RabbitMQ",
-	"deploy/examples/retry/README.md": "integration/rabbitmq, with a RabbitMQ",
+	"docs/beside-rabbitmq.md":         "integration/rabbitmq, with RabbitMQ",
+	"docs/rabbitmq-delays.md":         "integration/rabbitmq, with RabbitMQ",
+	"docs/rabbitmq-retries.md":        "integration/rabbitmq, with RabbitMQ",
+	"deploy/examples/retry/README.md": "integration/rabbitmq, with RabbitMQ",
 	"docs/internals/contributing.md":  "whoever works on Curfew",
 }
 
@@ -94,7 +94,7 @@ func whyNotCurfew(words []string) string {
 	if len(words) == 0 {
 		return ""
 	}
-	return map[string]string{"demo": "it takes long", "rabbitmq": "it asks a RabbitMQ", "store": "it reads the files of a Curfew that does not run"}[words[0]]
+	return map[string]string{"demo": "it takes long", "rabbitmq": "it asks RabbitMQ", "store": "it reads the files of a Curfew that does not run"}[words[0]]
 }
 
 var counts struct{ shell, sessions, programs, parsed, texts, unchecked, marked atomic.Int32 }

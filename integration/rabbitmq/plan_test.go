@@ -82,7 +82,7 @@ func (n *node) shellIn(t *testing.T, script string) {
 	}
 }
 
-// TestGateway applies the output of `curfew rabbitmq plan --emit`, in each form that a RabbitMQ takes; then messages wait in Curfew. Those in
+// TestGateway applies the output of `curfew rabbitmq plan --emit`, in each form that RabbitMQ takes; then messages wait in Curfew. Those in
 // the middle of the queue expire on time and reach RabbitMQ's dead-letter exchange, the others reach RabbitMQ's consumers in order.
 func TestGateway(t *testing.T) {
 	t.Parallel()

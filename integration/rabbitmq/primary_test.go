@@ -20,7 +20,7 @@ import (
 	"curfew/monitor/rabbitmq"
 )
 
-// replica is a `curfew serve` that keeps the deadlines of a RabbitMQ.
+// replica is a `curfew serve` that keeps the deadlines of RabbitMQ.
 type replica struct {
 	t   testing.TB
 	cmd *exec.Cmd

@@ -19,7 +19,7 @@ type Options struct {
 	Recorder  *operate.Recorder
 }
 
-// RabbitMQ is a RabbitMQ whose deadlines are kept. *rabbitmq.Primary is one.
+// RabbitMQ is the one whose deadlines are kept. *rabbitmq.Primary is one.
 type RabbitMQ interface {
 	Pause(ctx context.Context) error
 	Resume(ctx context.Context) error
@@ -144,12 +144,12 @@ var (
 	})
 )
 
-const onlyRabbitMQ = "Only beside a RabbitMQ (`CURFEW_PRIMARY_URL`)."
+const onlyRabbitMQ = "Only beside RabbitMQ (`CURFEW_PRIMARY_URL`)."
 
 // change changes what is done beside the RabbitMQ.
 func (o *Options) change(change func(RabbitMQ) error) error {
 	if o.RabbitMQ == nil {
-		return &operate.Missing{Reason: "this Curfew does not run beside a RabbitMQ"}
+		return &operate.Missing{Reason: "this Curfew does not run beside RabbitMQ"}
 	}
 	switch err := change(o.RabbitMQ); {
 	case errors.Is(err, rabbitmq.ErrNotPaused):

@@ -153,7 +153,7 @@ func TestRecords(t *testing.T) {
 	require.ErrorIs(t, s.endWindow(by, made.ID), operate.ErrNotFound)
 }
 
-// TestNothingToChange: without a RabbitMQ there is nothing to resume.
+// TestNothingToChange: without RabbitMQ there is nothing to resume.
 func TestNothingToChange(t *testing.T) {
 	c := changes.New(changes.Options{Recorder: operate.NewRecorder(operate.RecorderOptions{})})
 	by := operate.Actor{Name: "ann", Tags: []string{access.Administrator}}

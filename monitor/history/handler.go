@@ -14,7 +14,7 @@ type Answer struct {
 	Step      int64      `json:"step"`                // s, from one point to the next
 	Depth     []*int64   `json:"depth"`               // the most messages in that time
 	AtRisk    []*int64   `json:"at_risk"`             // the most of them that were at risk
-	Published []*int64   `json:"published,omitempty"` // messages in that time; absent beside a RabbitMQ
+	Published []*int64   `json:"published,omitempty"` // messages in that time; absent beside RabbitMQ
 	Delivered []*int64   `json:"delivered,omitempty"` // likewise
 	Expired   []*int64   `json:"expired"`             // messages in that time
 	Meant     []*int64   `json:"meant"`               // of these, how many were meant to, by what their queues were for
@@ -35,7 +35,7 @@ type Answer struct {
 //
 // Point n begins at from + n × step, in Unix seconds. depth and at_risk are the most in that time; published, delivered, expired and, of
 // these, meant and late count the messages of that time; lateness_p99_ms is how late 99 in 100 of the expired messages were, in its worst second. null is a point of
-// which nothing is known. Beside a RabbitMQ there is no published and no delivered. A mark's kind is started, alert, alert_over, redis_lost,
+// which nothing is known. Beside RabbitMQ there is no published and no delivered. A mark's kind is started, alert, alert_over, redis_lost,
 // redis_back, policy, change, consumers_gone, consumers_back or deploy; page is the path of the dashboard's page about it. With ?marks= and the marks_version of an earlier answer for the same span and queue, marks are
 // left out unless there are new ones since. The interval that has not ended is left out. 400 means a wrong parameter, 404 a queue without a history.
 func (h *History) Handler() http.Handler {

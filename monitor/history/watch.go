@@ -21,7 +21,7 @@ const (
 
 // State is what the source watches. Whatever is new in it becomes a mark.
 type State struct {
-	// Schedule is "up" while the schedule in Redis fires, anything else while it does not, and "" if that is not known: without a Redis, or before a
+	// Schedule is "up" while the schedule in Redis fires, anything else while it does not, and "" if that is not known: without Redis, or before a
 	// start has brought it up.
 	Schedule string
 	Since    time.Time // when that began; the zero time: not known

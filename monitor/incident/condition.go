@@ -274,7 +274,7 @@ var Conditions = []*Condition{
 		Command: "curfew rabbitmq status", Page: "/rabbitmq",
 	},
 	{
-		Name: "rabbitmq_degraded", Level: Warning, Unwatched: true, What: "some deadlines in RabbitMQ are not watched", Was: "some deadlines in RabbitMQ were not watched", Whom: "queues of a RabbitMQ", Begins: 5 * time.Second, Returns: clientsReturn,
+		Name: "rabbitmq_degraded", Level: Warning, Unwatched: true, What: "some deadlines in RabbitMQ are not watched", Was: "some deadlines in RabbitMQ were not watched", Whom: "queues of RabbitMQ", Begins: 5 * time.Second, Returns: clientsReturn,
 		see: func(s *State) []Finding { return one(len(s.RabbitMQ) > 0, "%s", strings.Join(s.RabbitMQ, "; ")) },
 		Do:  "Make sure that RabbitMQ and its management API can be reached by the user in CURFEW_PRIMARY_URL.", Command: "curfew rabbitmq status", Page: "/rabbitmq",
 	},

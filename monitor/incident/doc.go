@@ -1,4 +1,4 @@
-// Package incident judges what is wrong with a Curfew and its queues, and tells people and programs.
+// Package incident judges what is wrong with Curfew and its queues, and tells people and programs.
 //
 // One table, Conditions, has all that can be wrong. Once a second each condition is looked for in a State, which whoever has the parts fills in
 // (Options.Look). What is found is an Incident for as long as it lasts, with the queues that it is about folded in. Health, the status, the

@@ -15,7 +15,7 @@ type Kind uint8
 const (
 	// Expired: messages expired unconsumed.
 	Expired Kind = iota
-	// ExpiredLate: messages expired late, by Curfew's doing: not where a RabbitMQ expires them by itself.
+	// ExpiredLate: messages expired late, by Curfew's doing: not where RabbitMQ expires them by itself.
 	ExpiredLate
 	// LockHeld: operations held the lock of the queue for long.
 	LockHeld

@@ -18,7 +18,7 @@ const (
 	lookEvery = time.Second
 )
 
-// Incidents judges the state of a Curfew, and tells the sinks what is wrong. All methods are safe for concurrent use. A nil
+// Incidents judges the state of Curfew, and tells the sinks what is wrong. All methods are safe for concurrent use. A nil
 // Incidents records nothing.
 type Incidents struct {
 	options  Options
@@ -236,7 +236,7 @@ func (a *Incidents) Record(e Event) {
 	}
 }
 
-// Verdict is how a Curfew is, in one word.
+// Verdict is how Curfew is, in one word.
 type Verdict string
 
 // The verdicts, the worst last.

@@ -244,7 +244,7 @@ func seeUnconsumed(s *State) (list []Finding) {
 				}
 			}
 		}
-		if f.Do == "" && slices.Contains(s.Lacks, "dlq") { // beside a RabbitMQ there is nothing to replay with
+		if f.Do == "" && slices.Contains(s.Lacks, "dlq") { // beside RabbitMQ there is nothing to replay with
 			f.Do = "Add consumers or make them faster, or give messages more time. What was dead-lettered is in the queues to which RabbitMQ has moved it."
 		}
 		list = append(list, f)

@@ -6,7 +6,7 @@ import (
 	"curfew/broker/deadline"
 )
 
-// State is all that conditions are judged by: what is known of a Curfew at one moment. Its zero value is a Curfew that is well.
+// State is all that conditions are judged by: what is known of Curfew at one moment. Its zero value is one that is well.
 // Whoever has the parts fills it in (Options.Look); Tallies, Blamed, Starved, HeartbeatSilent, Sinks and FileError are filled in here.
 type State struct {
 	Now    time.Time
@@ -59,7 +59,7 @@ type State struct {
 	Lost            map[string]uint64 // by condition, counters of what must not happen, since the start
 	Rising          map[string]int    // of those, what was added in the last minute
 
-	// Beside a RabbitMQ.
+	// Beside RabbitMQ.
 	NotKept  []NotKept
 	Overdue  []PastDeadline // in queues that are only observed: RabbitMQ has not expired them, and nobody holds them
 	RabbitMQ []string       // what else is wrong
@@ -130,7 +130,7 @@ type Refusal struct {
 	Most int    // that there may be
 }
 
-// NotKept is a queue of a RabbitMQ that a rule wants kept, and that is not kept.
+// NotKept is a queue of RabbitMQ that a rule wants kept, and that is not kept.
 type NotKept struct {
 	QueueName
 	Reason string

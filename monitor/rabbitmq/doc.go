@@ -20,7 +20,7 @@
 //
 // # Several Curfews
 //
-// Each runs a keeper for each kept queue, and the one that has the queue's lease keeps it. A Curfew takes no more leases
+// Each runs a keeper for each kept queue, and the one that has the queue's lease keeps it. An instance takes no more leases
 // than its share, the number of queues divided by the number of living Curfews, unless nobody else wants a queue for three
 // seconds. When another Curfew joins, those that have more than their share give one queue back each second. One Curfew
 // observes for all, with a lease for that, since all of them would see the same.

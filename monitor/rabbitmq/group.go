@@ -16,11 +16,11 @@ import (
 const (
 	beatEvery   = time.Second
 	beatTimeout = 2 * time.Second
-	// unwantedAfter is how often, once a second, a lease has to be found free before a Curfew that has its share takes it.
+	// unwantedAfter is how often, once a second, a lease has to be found free before an instance that has its share takes it.
 	unwantedAfter = 3
 	// settledAfter is how long the members have to stay the same before queues change hands.
 	settledAfter = 5 * time.Second
-	// yieldPause is how long a Curfew that has given a queue back leaves it to the others.
+	// yieldPause is how long an instance that has given a queue back leaves it to the others.
 	yieldPause = 5 * time.Second
 	// Each look at a queue costs RabbitMQ half a millisecond of a processor (3.10). So beside many queues one Curfew looks once each lookPause, and at the
 	// same queue at least every longestLook.
@@ -183,7 +183,7 @@ func (t *turn) peeked(free bool) {
 	}
 }
 
-// settle notes the result of a try. A Curfew that has a lease and cannot ask still has it.
+// settle notes the result of a try. An instance that has a lease and cannot ask still has it.
 func (t *turn) settle(held bool, err error) {
 	t.group.mu.Lock()
 	defer t.group.mu.Unlock()

@@ -18,7 +18,7 @@ const (
 )
 
 // join enters the group of all Curfews beside this virtual host of this cluster. The keys in Redis have its identity (cluster.Identity), so
-// join needs to have reached RabbitMQ first. If somebody deletes what the identity is kept in, a Curfew that starts after that sees another one,
+// join needs to have reached RabbitMQ first. If somebody deletes what the identity is kept in, an instance that starts after that sees another one,
 // and keeps the same queues as those that run. That costs order but no message, and is a condition (shared). It reports whether that has now succeeded.
 func (p *Primary) join(ctx context.Context) bool {
 	if p.redis == nil || p.group.shared() != nil {

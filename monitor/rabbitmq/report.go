@@ -19,7 +19,7 @@ const reportEvery = 2 * time.Second
 // mostReported bounds the queues in one report, with about 300 bytes each. Kept queues come first.
 const mostReported = 1000
 
-// report is what a Curfew reports to the others with each beat: the state of the queues that it keeps or observes, as it
+// report is what an instance reports to the others with each beat: the state of the queues that it keeps or observes, as it
 // shows them itself.
 type report struct {
 	Name   string  `json:"-"` // of the Curfew

@@ -71,7 +71,7 @@ func TestReportsAreWhole(t *testing.T) {
 	require.Equal(t, want, row)
 }
 
-// TestClustersShareARedis: different clusters share a Redis, with queues and virtual hosts of the same names.
+// TestClustersShareARedis: different clusters share Redis, with queues and virtual hosts of the same names.
 func TestClustersShareARedis(t *testing.T) {
 	t.Parallel()
 	server := testenv.StartRedis(t)
@@ -88,7 +88,7 @@ func TestClustersShareARedis(t *testing.T) {
 
 }
 
-// TestNothingInRedisBeforeTheClusterIsKnown: the keys need its identity. Health still names a Redis that does not answer.
+// TestNothingInRedisBeforeTheClusterIsKnown: the keys need its identity. Health still names the Redis that does not answer.
 func TestNothingInRedisBeforeTheClusterIsKnown(t *testing.T) {
 	t.Parallel()
 	server := testenv.StartRedis(t)

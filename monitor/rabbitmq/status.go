@@ -13,7 +13,7 @@ import (
 	"curfew/monitor/rabbitmq/observe"
 )
 
-// Status is the state of the queues of a RabbitMQ, as one Curfew knows it.
+// Status is the state of the queues of RabbitMQ, as one Curfew knows it.
 type Status struct {
 	Address  string   `json:"address"`           // without the password
 	Broker   string   `json:"broker"`            // its product and version; empty: it was not reached yet

@@ -15,7 +15,7 @@ import (
 	"curfew/broker/store"
 )
 
-// Result is what became of a command. The words are those of delays beside a RabbitMQ.
+// Result is what became of a command. The words are those of delays beside RabbitMQ.
 type Result string
 
 // The results of commands.

@@ -13,7 +13,7 @@ import (
 	"curfew/broker/operate"
 )
 
-var _ = operate.Group("scheduled", "List, cancel and reschedule messages that wait until they are due, in Curfew or in a delay queue of a RabbitMQ")
+var _ = operate.Group("scheduled", "List, cancel and reschedule messages that wait until they are due, in Curfew or in a delay queue of RabbitMQ")
 
 const scheduledNoun = "scheduled message"
 
@@ -26,16 +26,16 @@ const (
 // ScheduledList says which scheduled messages to list: of a virtual host, or of all.
 type ScheduledList struct {
 	VHost    string `json:"vhost" hide:"page"`
-	Exchange string `json:"exchange" hide:"page" eg:"reminders" doc:"Only those that were published to this exchange; beside a RabbitMQ, the delay queue that they wait in, which is needed."`
+	Exchange string `json:"exchange" hide:"page" eg:"reminders" doc:"Only those that were published to this exchange; beside RabbitMQ, the delay queue that they wait in, which is needed."`
 	ID       string `json:"message_id" hide:"page" doc:"only those with this message-id"`
 	Before   string `json:"before" is:"duration" hide:"page" doc:"only those that are due within this time, such as 1h"`
 	Count    int64  `json:"count" flag:"count,n" default:"1000" min:"1" max:"10000" hide:"page" doc:"how many to list at most: 1 to 10000"`
 }
 
-// ScheduledMessage is a delayed message of the actor's that has a message-id, or one in a delay queue of a RabbitMQ.
+// ScheduledMessage is a delayed message of the actor's that has a message-id, or one in a delay queue of RabbitMQ.
 type ScheduledMessage struct {
 	VHost      string `json:"vhost" hide:"table"`
-	Exchange   string `json:"exchange"` // amq.default: the default exchange; beside a RabbitMQ, the delay queue
+	Exchange   string `json:"exchange"` // amq.default: the default exchange; beside RabbitMQ, the delay queue
 	ID         string `json:"message_id" label:"Message ID" table:"MESSAGE-ID"`
 	RoutingKey string `json:"routing_key" label:"Routing key" table:"KEY"`
 	Due        int64  `json:"due" is:"instant" until:"IN"`                // Unix ms by the wall clock; 0: it is not known
@@ -47,7 +47,7 @@ type ScheduledMessage struct {
 // ScheduledName names a delayed message of the actor's: the newest with this message-id that was published to this exchange.
 type ScheduledName struct {
 	VHost    string `json:"vhost"`
-	Exchange string `json:"exchange" log:"exchange" eg:"reminders" doc:"the exchange that it was published to; amq.default is the default one; beside a RabbitMQ, the delay queue"`
+	Exchange string `json:"exchange" log:"exchange" eg:"reminders" doc:"the exchange that it was published to; amq.default is the default one; beside RabbitMQ, the delay queue"`
 	ID       string `json:"message_id" log:"message_id" eg:"cart-7"`
 }
 
@@ -58,13 +58,13 @@ type ScheduledChange struct {
 }
 
 const scheduledText = "The newest delayed message with this `message-id` that the user has published to this exchange, to which the user must be allowed to write. 404: none is known; 409: it is due, and is delivered or was. " +
-	"Beside a RabbitMQ (`CURFEW_PRIMARY_URL`), `exchange` is a delay queue with mode `delay` or `retry`, the virtual host does not count, and the Curfew that keeps the queue has to be asked."
+	"Beside RabbitMQ (`CURFEW_PRIMARY_URL`), `exchange` is a delay queue with mode `delay` or `retry`, the virtual host does not count, and the Curfew that keeps the queue has to be asked."
 
 // The operations on what the actor has scheduled. They are the commands that a publisher sends over AMQP, and whose answers say what won; or those on the
-// delay queues of a RabbitMQ, which the Curfew that keeps the queue does.
+// delay queues of RabbitMQ, which the Curfew that keeps the queue does.
 var (
 	ListScheduled = operate.Define(operate.Op{
-		Name: "list_scheduled", Title: "List the delayed messages that you have published, or that wait in a delay queue of a RabbitMQ", Rule: operate.Rule{Role: operate.Management}, Quiet: true, Watched: true, Slow: true, NoBroker: true,
+		Name: "list_scheduled", Title: "List the delayed messages that you have published, or that wait in a delay queue of RabbitMQ", Rule: operate.Rule{Role: operate.Management}, Quiet: true, Watched: true, Slow: true, NoBroker: true,
 		Text: "Those with a `message-id`, the first to be due first.", Routes: []string{"GET /api/curfew/scheduled/{vhost}", "GET /api/curfew/scheduled"},
 		Command: "scheduled list [exchange]", Example: "  curfew scheduled list\n  curfew scheduled list --all\n  curfew scheduled list orders.delay --before 1h",
 		Page: operate.Page{On: "/scheduled", Title: "Scheduled by you", Tab: "/exchanges", Empty: "No delayed message with a message-id of yours waits; those without one are listed with the delayed messages of all users."},
@@ -144,7 +144,7 @@ func soonest(all []ScheduledMessage, n int) []ScheduledMessage {
 	return all[:min(len(all), n)]
 }
 
-// listDelays lists the messages in a delay queue of a RabbitMQ.
+// listDelays lists the messages in a delay queue of RabbitMQ.
 func listDelays(c *operate.Call, r ScheduledList, within time.Duration) (all []ScheduledMessage, err error) {
 	if r.Exchange == "" {
 		return nil, &operate.Invalid{Reason: "name the delay queue (curfew rabbitmq status lists them): curfew scheduled list orders.delay"}

@@ -41,7 +41,7 @@ func auditCommand() *cobra.Command {
 	}
 	a := &auditCommands{API: cli.WithAPI(c)}
 	f := c.PersistentFlags()
-	f.StringVar(&a.dir, "dir", "", "read this data folder (CURFEW_DATA_DIR of a Curfew, running or not) instead of asking a running Curfew")
+	f.StringVar(&a.dir, "dir", "", "read this data folder (CURFEW_DATA_DIR, whether Curfew runs or not) instead of asking a running Curfew")
 	f.StringVar(&a.query.VHost, "vhost", "", "only in this virtual host")
 	f.StringVar(&a.query.Queue, "queue", "", "only in this queue")
 	f.StringVar(&a.query.MessageID, "message-id", "", "only with this message-id")
@@ -77,7 +77,7 @@ func (a *auditCommands) complete() (err error) {
 func (a *auditCommands) records(ctx context.Context) (iter.Seq2[audit.Record, error], error) {
 	folder := filepath.Join(a.dir, "audit")
 	if _, err := os.Stat(folder); err != nil {
-		return nil, fmt.Errorf("%w; --dir takes the data folder of a Curfew that has CURFEW_AUDIT on", err)
+		return nil, fmt.Errorf("%w; --dir takes a data folder that was written with CURFEW_AUDIT on", err)
 	}
 	return audit.Search(ctx, folder, a.query), nil
 }

@@ -55,7 +55,7 @@ func exitCode(err error) int {
 }
 
 const introduction = `AMQP 0-9-1 broker whose message deadlines fire on time, with nobody consuming.
-"curfew serve" runs it; the other commands are for a Curfew that runs.
+"curfew serve" runs it; the other commands are for a running Curfew.
 
 Exit codes: 0 done; 1 failed, or the answer is no; 2 the command line or a variable is wrong; 3 what was asked for
 does not exist; 4 (status) the running one is degraded or dead; 5 a deletion wants --confirm with the number of messages;

@@ -19,7 +19,7 @@ show. It makes deadlines that will be met and others at risk, dead letters with 
 goes on until it is interrupted, at most for --for, and then deletes the virtual host. It touches no other. Records in the audit and
 alerts stay.
 
-It does not fill a Curfew on another machine, where the alerts may wake somebody, unless --yes is given (exit code 5).`
+It does not fill Curfew on another machine, where the alerts may wake somebody, unless --yes is given (exit code 5).`
 
 // maxDemo is the longest time for which the demo fills a running Curfew.
 const maxDemo = 24 * time.Hour

@@ -22,11 +22,11 @@
 //	curfew incident     list what is wrong, acknowledge, maintenance; rules, and a test of sinks
 //	curfew definitions  export, import and compare definitions, in RabbitMQ's format
 //	curfew inject       add the sidecar to Kubernetes manifests
-//	curfew rabbitmq     show how deadlines are or can be kept in a RabbitMQ
+//	curfew rabbitmq     show how deadlines are or can be kept in RabbitMQ
 //	curfew version
 //
 // A command that is about a running Curfew calls its management API (package cli), with the address and the user from flags or the
-// environment (package settings). serve and demo run a Curfew (package node). The demo has its own broker, which ends with it, or fills a running
+// environment (package settings). serve and demo run Curfew (package node). The demo has its own broker, which ends with it, or fills a running
 // Curfew, so that every page and command has something to show. Package queues has commands about queues and messages; package
 // cli makes many others of the operations of broker/operate (AddOperations).
 //

@@ -26,7 +26,7 @@ const seenTimeout = 5 * time.Second
 func rabbitmqCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rabbitmq",
-		Short: "Show how deadlines are or can be kept in a RabbitMQ beside Curfew",
+		Short: "Show how deadlines are or can be kept in RabbitMQ beside Curfew",
 		RunE:  cli.Group,
 	}
 	c.AddCommand(rabbitmqPlanCommand(), rabbitmqStatusCommand(),
@@ -35,7 +35,7 @@ func rabbitmqCommand() *cobra.Command {
 	return c
 }
 
-const rabbitmqPlanHelp = `Print how the deadlines of each queue of a RabbitMQ can be kept, what that costs and what needs no keeping. It changes nothing.
+const rabbitmqPlanHelp = `Print how the deadlines of each queue of RabbitMQ can be kept, what that costs and what needs no keeping. It changes nothing.
 
 CURFEW_PRIMARY_URL names the RabbitMQ and the virtual host, CURFEW_PRIMARY_API_URL its management API, and CURFEW_WATCH the
 queues to keep.
@@ -59,7 +59,7 @@ func rabbitmqPlanCommand() *cobra.Command {
 	var o plan.SetupOptions
 	c := &cobra.Command{
 		Use:   "plan",
-		Short: "Print how the deadlines of each queue of a RabbitMQ can be kept, and what to set up",
+		Short: "Print how the deadlines of each queue of RabbitMQ can be kept, and what to set up",
 		Long:  rabbitmqPlanHelp,
 		Example: `  curfew rabbitmq plan
   curfew rabbitmq plan --emit rabbitmqctl > setup.sh

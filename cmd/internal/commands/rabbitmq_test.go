@@ -17,7 +17,7 @@ import (
 	"curfew/monitor/rabbitmq/cluster"
 )
 
-// TestRabbitMQPlanChecksItsSettings before it asks a RabbitMQ.
+// TestRabbitMQPlanChecksItsSettings before it asks RabbitMQ.
 func TestRabbitMQPlanChecksItsSettings(t *testing.T) {
 	for text, settings := range map[string][]string{
 		"CURFEW_PRIMARY_URL is not set":            {"CURFEW_WATCH=a"},
@@ -40,7 +40,7 @@ func TestRabbitMQPlanChecksItsSettings(t *testing.T) {
 	assert.NotContains(t, errOut, "s3cret")
 }
 
-// TestRulesWithoutRabbitMQ: rules for a RabbitMQ that is not named are a mistake for whoever serves. A command that asks a running Curfew, in
+// TestRulesWithoutRabbitMQ: rules for RabbitMQ are a mistake where none is named, for whoever serves. A command that asks a running Curfew, in
 // the same shell, does not look at them.
 func TestRulesWithoutRabbitMQ(t *testing.T) {
 	for _, rules := range []string{"CURFEW_WATCH=keep:retry", "CURFEW_WATCH=/does/not/exist", "CURFEW_PRIMARY_API_URL=http://h:15672"} {
@@ -49,7 +49,7 @@ func TestRulesWithoutRabbitMQ(t *testing.T) {
 		for _, command := range []string{"serve", "config"} {
 			code, _, errOut := runCommand(t, command)
 			assert.Equal(t, exitUsage, code, command)
-			assert.Contains(t, errOut, name+`: the value "`+value+`" is about a RabbitMQ, but CURFEW_PRIMARY_URL names none`)
+			assert.Contains(t, errOut, name+`: the value "`+value+`" is about RabbitMQ, but CURFEW_PRIMARY_URL names none`)
 		}
 		for _, command := range [][]string{{"status"}, {"rabbitmq", "status"}, {"queue", "list"}} {
 			code, _, errOut := runCommand(t, append(command, "--url", "http://"+testenv.FreeAddr())...)

@@ -62,7 +62,7 @@ func worst(s *node.Status) []string {
 	return list
 }
 
-// verdict is how a Curfew is and, since its status has them, only how many incidents there are.
+// verdict is how Curfew is and, since its status has them, only how many incidents there are.
 func verdict(s *node.Status) string {
 	if open := s.Incidents.Critical + s.Incidents.Warning; open > 0 {
 		return s.Health + ": " + english.Plural(open, "incident", "") + " (see curfew incident ls)"

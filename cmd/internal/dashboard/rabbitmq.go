@@ -15,12 +15,12 @@ import (
 	"curfew/monitor/rabbitmq"
 )
 
-// RabbitMQ is what the dashboard shows of a RabbitMQ whose deadlines are kept. *rabbitmq.Primary is one.
+// RabbitMQ is what the dashboard shows of the RabbitMQ whose deadlines are kept. *rabbitmq.Primary is one.
 type RabbitMQ interface {
 	Status() rabbitmq.Status
 }
 
-// rabbitmqPage is what the page of a RabbitMQ shows.
+// rabbitmqPage is what the page of RabbitMQ shows.
 type rabbitmqPage struct {
 	rabbitmq.Status
 	Kept, Observed, Others []rabbitmq.Queue // kept, or to be kept; observed; neither

@@ -80,7 +80,7 @@ func apiRoutes() []apiRoute {
 		{http.MethodGet, "/rabbitmq", hasRabbitMQ, shown(func(n *Node, _ *opsEndpoints) rabbitmq.Status {
 			return n.primary.(*rabbitmqPrimary).rabbitmq.Status()
 		}), rest.Doc{
-			ID: "getRabbitMQ", Summary: "What is done with the queues of a RabbitMQ", Text: onlyRabbitMQ, Answer: rabbitmq.Status{},
+			ID: "getRabbitMQ", Summary: "What is done with the queues of RabbitMQ", Text: onlyRabbitMQ, Answer: rabbitmq.Status{},
 		}},
 		{http.MethodGet, "/openapi.json", nil, openAPIHandler, rest.Doc{
 			ID: "getOpenAPI", Summary: "This document", Text: "It has the routes that this Curfew serves.", Answer: map[string]any{},
@@ -90,10 +90,10 @@ func apiRoutes() []apiRoute {
 
 const (
 	partOfMonitor = "Not served with `CURFEW_MONITOR=false`."
-	onlyRabbitMQ  = "Only beside a RabbitMQ (`CURFEW_PRIMARY_URL`)."
+	onlyRabbitMQ  = "Only beside RabbitMQ (`CURFEW_PRIMARY_URL`)."
 )
 
-// hasRabbitMQ: the routes are about a RabbitMQ.
+// hasRabbitMQ: the routes are about RabbitMQ.
 func hasRabbitMQ(n *Node) bool {
 	_, is := n.primary.(*rabbitmqPrimary)
 	return is

@@ -7,7 +7,7 @@
 //	 /readyz 503                        200                503
 //
 // A Node is what each Curfew has. What has the messages is its primary: the broker of this process (own_broker.go) or, with
-// CURFEW_PRIMARY_URL, a RabbitMQ (rabbitmq.go). Then no broker runs, the monitor only reports, and the management API and
+// CURFEW_PRIMARY_URL, RabbitMQ (rabbitmq.go). Then no broker runs, the monitor only reports, and the management API and
 // the pages of queues and dead letters are left out.
 //
 // SIGHUP reads the alerts file again. A mistake in it never ends the process, not even at a start (see

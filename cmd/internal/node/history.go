@@ -21,7 +21,7 @@ func (n *Node) openHistory() {
 	}
 	o := history.Options{State: n.marksOf, Traffic: n.settings.PrimaryURL == "", File: file, Version: n.build.Version, Log: n.log}
 	o.Queues = func(fn func(*history.Queue)) history.Stats { return n.primary.queues(n.incidents.View().Forecasts, fn) }
-	if own, is := n.primary.(*ownBroker); is { // what a queue of a RabbitMQ is for is not known
+	if own, is := n.primary.(*ownBroker); is { // what a queue of RabbitMQ is for is not known
 		o.Meant = own.meant
 	}
 	n.history = history.New(o)

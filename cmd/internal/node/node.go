@@ -73,7 +73,7 @@ type primary interface {
 	open() error
 	// openMonitor makes what watches the deadlines.
 	openMonitor() (watcher, error)
-	// serve serves clients on the listeners, or keeps the deadlines of a RabbitMQ, until ctx ends.
+	// serve serves clients on the listeners, or keeps the deadlines of RabbitMQ, until ctx ends.
 	serve(ctx context.Context, listeners []net.Listener) error
 	// look fills in what the conditions are judged by.
 	look(s *incident.State)
@@ -150,7 +150,7 @@ func (l redisLogger) Printf(_ context.Context, format string, v ...any) {
 	}
 }
 
-// Run serves clients on the listeners, or keeps the deadlines of a RabbitMQ, and fires deadlines until ctx ends or a part
+// Run serves clients on the listeners, or keeps the deadlines of RabbitMQ, and fires deadlines until ctx ends or a part
 // fails. It stops the connections before the monitor, so that the monitor sees what they settled.
 func (n *Node) Run(ctx context.Context, listeners ...net.Listener) error {
 	n.ready()

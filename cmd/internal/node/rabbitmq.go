@@ -25,7 +25,7 @@ import (
 	"curfew/scheduler/redisstore"
 )
 
-// rabbitmqPrimary is a RabbitMQ, whose messages are kept or observed. No broker runs here.
+// rabbitmqPrimary is RabbitMQ, whose messages are kept or observed. No broker runs here.
 type rabbitmqPrimary struct {
 	n        *Node
 	vhost    string // that is watched

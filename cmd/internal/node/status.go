@@ -18,7 +18,7 @@ import (
 	"curfew/monitor"
 )
 
-// Status is the state of a Curfew on one screen.
+// Status is the state of Curfew on one screen.
 type Status struct {
 	Version string   `json:"version"`
 	Health  string   `json:"health"`  // ok, degraded, critical or dead
@@ -99,7 +99,7 @@ func (n *Node) status(o *opsEndpoints) Status {
 		late := n.monitor.LatenessWithin(time.Hour)
 		s.LatenessP50, s.LatenessP99 = seconds(&late, 0.50), seconds(&late, 0.99)
 		s.Schedule, s.Fires, s.Pending = string(m.Schedule), which+then, m.Pending
-		if s.Primary == "" { // beside a RabbitMQ only keepers hold messages so long
+		if s.Primary == "" { // beside RabbitMQ only keepers hold messages so long
 			s.HeldExpired = m.Held
 		}
 	}

@@ -37,7 +37,7 @@ No more are deleted than that: if others arrive before the deletion, the queue s
 			}
 			most := max(confirm, 0)
 			condition := fmt.Sprintf("?if-at-most=%d&if-unused=%t", most, unused)
-			if confirm < 0 { // an older Curfew, or a RabbitMQ, has only this
+			if confirm < 0 { // an older Curfew, or RabbitMQ, has only this
 				condition += "&if-empty=true"
 			}
 			err := d.Call(cmd.Context(), http.MethodDelete, path+condition, nil, nil)
@@ -60,7 +60,7 @@ No more are deleted than that: if others arrive before the deletion, the queue s
 // held is how many messages are deleted with a queue.
 type held struct {
 	Messages    int `json:"messages"`
-	DeadLetters int `json:"dead_letters"` // an older Curfew, or a RabbitMQ, does not have it
+	DeadLetters int `json:"dead_letters"` // an older Curfew, or RabbitMQ, does not have it
 }
 
 func (h *held) all() int { return h.Messages + h.DeadLetters }

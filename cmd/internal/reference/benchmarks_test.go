@@ -111,7 +111,7 @@ func (s benchStat) median() float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
-// benchLosses is a table of all figures of the last `make bench` in which a RabbitMQ did better than Curfew.
+// benchLosses is a table of all figures of the last `make bench` in which RabbitMQ did better than Curfew.
 func benchLosses(t *testing.T) string {
 	report := readBench(t)
 	out, losses, compared := newTable("Item", "Work", "Figure", "Curfew", "RabbitMQ"), 0, 0

@@ -24,7 +24,7 @@ import (
 type metric struct {
 	name, help, kind string
 	labels           []string
-	broker, rabbitmq bool // whether it is there with a broker, and beside a RabbitMQ
+	broker, rabbitmq bool // whether it is there with a broker, and beside RabbitMQ
 }
 
 // metricsTable is what the registries of running nodes have, in both modes.

@@ -312,7 +312,7 @@ func jsonOf(c *caller, v any) string {
 	return string(text)
 }
 
-// TestAnswersWithRabbitMQ calls every route that a Curfew without a broker serves. RabbitMQ is not there, so nothing can be paused.
+// TestAnswersWithRabbitMQ calls every route that Curfew serves without a broker. RabbitMQ is not there, so nothing can be paused.
 func TestAnswersWithRabbitMQ(t *testing.T) {
 	c := newCaller(startNode(t, true))
 	c.checkRoutes()

@@ -73,7 +73,7 @@ var subjects = []struct{ tag, parts, text string }{
 	{"Queues", "queues", "What is done to a whole queue."},
 	{"Retries", "retries", "Messages that came back and wait for another try."},
 	{"Delayed messages", "delayed", "Messages that wait to be enqueued."},
-	{"Scheduled messages", "scheduled", "Delayed messages that the user has published, or that wait in a delay queue of a RabbitMQ."},
+	{"Scheduled messages", "scheduled", "Delayed messages that the user has published, or that wait in a delay queue of RabbitMQ."},
 	{"Locks", "locks", "Locks of deliveries, on queues with `x-lock-duration`."},
 	{"Consumers", "consumers", "Who holds messages."},
 	{"Dead letters", "deadletters replays", "Dead letters, and the replays that send them back."},
@@ -84,7 +84,7 @@ var subjects = []struct{ tag, parts, text string }{
 	{"Users", "users", "Users, their passwords and their tags."},
 	{"Incidents", "incidents maintenance", "What is wrong, who is told, and maintenance."},
 	{"Audit", "audit", "The record of what expired and what users changed."},
-	{"RabbitMQ", "rabbitmq", "The queues of a RabbitMQ beside which Curfew runs."},
+	{"RabbitMQ", "rabbitmq", "The queues of RabbitMQ beside which Curfew runs."},
 	{"Document", "openapi.json", "The document of this API."},
 }
 

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// CheckServe checks that the addresses, the variables about a RabbitMQ, and those about the clock fit together. Only serve needs that: a command that calls a
+// CheckServe checks that the addresses, the variables about RabbitMQ, and those about the clock fit together. Only serve needs that: a command that calls a
 // running Curfew does not. The error is an Error that names each mistake.
 func (s *Settings) CheckServe() error {
 	const (
 		ofBroker   = "it is about Curfew's own broker, which does not run with CURFEW_PRIMARY_URL: "
-		ofRabbitMQ = "the value %q is about a RabbitMQ, but CURFEW_PRIMARY_URL names none; " +
+		ofRabbitMQ = "the value %q is about RabbitMQ, but CURFEW_PRIMARY_URL names none; " +
 			"set CURFEW_PRIMARY_URL (amqp:// or amqps://, one or several hosts and a virtual host), or leave it empty"
 		stands = "it does not go with a manual clock (CURFEW_CLOCK or --clock), which is for tests: "
 	)
@@ -32,7 +32,7 @@ func (s *Settings) CheckServe() error {
 		{"CURFEW_WATCH", !external && watch != "", fmt.Sprintf(ofRabbitMQ, watch)},
 		{"CURFEW_DATA_DIR", manual && s.DataDir != "", stands + "its messages are in memory only; unset the variable, or set it to nothing"},
 		{"CURFEW_REDIS_URL", manual && s.RedisURL != "", stands + "its schedule is in the process; unset the variable"},
-		{"CURFEW_PRIMARY_URL", manual && external, stands + "the clock of a RabbitMQ cannot be moved; unset one of the two"},
+		{"CURFEW_PRIMARY_URL", manual && external, stands + "the clock of RabbitMQ cannot be moved; unset one of the two"},
 		{"CURFEW_MONITOR", manual && !s.Monitor, stands + "without the monitor nothing fires; unset one of the two"},
 	} {
 		if v.wrong {

@@ -24,7 +24,7 @@ func TestPrimary(t *testing.T) {
 	assert.Equal(t, cluster.DefaultWatch(), rules, "every queue is observed")
 }
 
-// TestPrimaryIsNeeded: a variable about a RabbitMQ is a mistake where no RabbitMQ is named, for those who serve alone.
+// TestPrimaryIsNeeded: a variable about RabbitMQ is a mistake where no RabbitMQ is named, for those who serve alone.
 func TestPrimaryIsNeeded(t *testing.T) {
 	for name, value := range map[string]string{"CURFEW_PRIMARY_API_URL": "http://h:15672", "CURFEW_WATCH": "keep:*"} {
 		setenv(t, name+"="+value)
@@ -33,7 +33,7 @@ func TestPrimaryIsNeeded(t *testing.T) {
 		err = s.CheckServe()
 		var wrong Error
 		require.ErrorAs(t, err, &wrong)
-		assert.ErrorContains(t, err, name+`: the value "`+value+`" is about a RabbitMQ, but CURFEW_PRIMARY_URL names none; set CURFEW_PRIMARY_URL (amqp://`)
+		assert.ErrorContains(t, err, name+`: the value "`+value+`" is about RabbitMQ, but CURFEW_PRIMARY_URL names none; set CURFEW_PRIMARY_URL (amqp://`)
 	}
 	setenv(t, "CURFEW_PRIMARY_API_URL=http://ann:s3cret@h:15672")
 	s, err := Load()

@@ -56,7 +56,7 @@ type Settings struct {
 	Audit          string        `split_words:"true" default:"true" allow:"true|false|all" desc:"record every message that expires and what users change, in the folder audit of the data folder; all: other dead letters too"`
 
 	_          struct{}   `group:"Beside RabbitMQ"`
-	PrimaryURL primaryURL `split_words:"true" default:"" allow:"amqp:// or amqps://, one or several hosts and a virtual host, or nothing" secret:"true" desc:"a RabbitMQ whose deadlines are to be kept, such as amqp://user:password@a,b:5672/vhost: Curfew then runs no broker of its own; empty: none"`
+	PrimaryURL primaryURL `split_words:"true" default:"" allow:"amqp:// or amqps://, one or several hosts and a virtual host, or nothing" secret:"true" desc:"the RabbitMQ whose deadlines are to be kept, such as amqp://user:password@a,b:5672/vhost: Curfew then runs no broker of its own; empty: none"`
 	// PrimaryAPIUrl is not PrimaryAPIURL: envconfig would read that as PRIMARY_APIURL.
 	PrimaryAPIUrl primaryAPIURL `split_words:"true" default:"" allow:"http:// or https:// and one or several hosts, or nothing" secret:"true" desc:"its management API, such as http://a:15672,b:15672, with user and password if they differ; empty: not used, so less is known"`
 	Watch         string        `split_words:"true" default:"" allow:"observe:, keep:, delay: or off: and a pattern, separated by commas, the path of a file, or nothing" desc:"what is done with its queues: rules, of which the first that matches applies, such as keep:retry-*,observe:*, or the path, from / or ., of a YAML file with rules and budgets. Empty: every queue is observed"`

@@ -29,7 +29,7 @@ func TestDefaults(t *testing.T) {
 	}, c)
 }
 
-// TestReadsEveryVariable but those about a RabbitMQ, for which others are refused: they are read in primary_test.go.
+// TestReadsEveryVariable but those about RabbitMQ, for which others are refused: they are read in primary_test.go.
 func TestReadsEveryVariable(t *testing.T) {
 	setenv(t, "CURFEW_AMQP_ADDR=:0", "CURFEW_HTTP_ADDR=:1", "CURFEW_AMQPS_ADDR=:1", "CURFEW_HTTPS_ADDR=:2", "CURFEW_HTTP_ON_AMQP=true", "CURFEW_GUEST_LOOPBACK_ONLY=false", "CURFEW_AUDIT=false",
 		"CURFEW_TLS_CERT=c", "CURFEW_TLS_KEY=k", "CURFEW_TLS_CLIENT_CA=ca", "CURFEW_TLS_CLIENT_AUTH=require", "CURFEW_TLS_LOGIN_FROM=common_name",

@@ -91,7 +91,7 @@ func like(pattern string) func(string) error {
 
 var checkInstance = like(`^[A-Za-z0-9._-]{1,64}$`)
 
-// setHostName names this process by the host, among those that share a Redis.
+// setHostName names this process by the host, among those that share Redis.
 func (s *Settings) setHostName() error {
 	name, err := os.Hostname()
 	if err != nil || checkInstance(name) != nil {

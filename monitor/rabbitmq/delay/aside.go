@@ -194,7 +194,7 @@ func (c *core) publishAgain() {
 	}
 }
 
-// readTombstone takes in a tombstone that a Curfew has published. There may be another one like it, and what it is for may have ended.
+// readTombstone takes in a tombstone that an instance has published. There may be another one like it, and what it is for may have ended.
 func (c *core) readTombstone(e *held) {
 	m := e.message
 	before, acked := len(c.tombstones), c.acked

@@ -40,7 +40,7 @@ type message struct {
 	command commandKind
 	target  string           // the message that a command is about
 	invalid bool             // its header is not a text, and names none
-	before  deadline.Instant // of a tombstone that a Curfew has published; 0: it is none
+	before  deadline.Instant // of a tombstone that an instance has published; 0: it is none
 	only    bool             // x-replace-only
 	of      string           // the user whose messages that tombstone ends; "": anybody's
 	replyTo string

@@ -911,7 +911,7 @@ func TestALoweredTimeoutIsLearned(t *testing.T) {
 	require.Zero(t, timeoutIn("timed out"))
 }
 
-// lostLease is the lease of a Redis that went away.
+// lostLease is a lease whose Redis went away.
 type lostLease struct{ held bool }
 
 func (l *lostLease) Acquire(context.Context) (string, bool, error) {

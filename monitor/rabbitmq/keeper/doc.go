@@ -1,4 +1,4 @@
-// Package keeper makes the deadlines of one queue of a RabbitMQ exact, without a message ever leaving RabbitMQ.
+// Package keeper makes the deadlines of one queue of RabbitMQ exact, without a message ever leaving RabbitMQ.
 //
 // RabbitMQ expires messages at the head of a queue only: a message with a short TTL behind one with a long TTL stays
 // until the other has gone (RabbitMQ: Time-To-Live and Expiration, "Caveats"). A Keeper consumes the queue with manual

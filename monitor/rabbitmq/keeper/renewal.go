@@ -40,7 +40,7 @@ func (r *Renewal) Show(s *Status) {
 	}
 }
 
-// renew takes the lease or renews it, and reports whether it is held. A Curfew that has it and cannot ask goes on.
+// renew takes the lease or renews it, and reports whether it is held. An instance that has it and cannot ask goes on.
 func (r *Renewal) renew(ctx context.Context) bool {
 	limited, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()

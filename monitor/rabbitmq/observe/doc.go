@@ -1,4 +1,4 @@
-// Package observe reports which messages of a RabbitMQ miss their deadlines, when, by how much, and which will. It touches no message.
+// Package observe reports which messages of RabbitMQ miss their deadlines, when, by how much, and which will. It touches no message.
 //
 //	                    ┌──► orders ──► consumers
 //	publisher ─► exchange         │ how many are ready? (passive declare)

@@ -25,7 +25,7 @@ type Options struct {
 	Log *zap.Logger
 }
 
-// Observer reports which messages of a RabbitMQ miss their deadlines, and touches none.
+// Observer reports which messages of RabbitMQ miss their deadlines, and touches none.
 // Its methods are safe for concurrent use; Run is called once.
 type Observer struct {
 	o     Options

@@ -61,7 +61,7 @@ type overview struct {
 	Audited         bool
 	Broker          string // the AMQP URL for clients, as far as it is known; "": there is no broker here
 	Site            string // the URL of this dashboard
-	Remote          bool   // a RabbitMQ has the messages: nothing is known about the store, publishers and the like
+	Remote          bool   // RabbitMQ has the messages: nothing is known about the store, publishers and the like
 }
 
 // Monitor is what the first page needs of the monitor. *monitor.Monitor is one.
@@ -84,7 +84,7 @@ type Pages struct {
 	History    *history.History // nil: none
 	Audited    bool
 	AMQP       *net.TCPAddr // where clients connect; nil: not known
-	Remote     bool         // a RabbitMQ has the messages
+	Remote     bool         // RabbitMQ has the messages
 }
 
 // Group has the pages.
