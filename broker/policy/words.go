@@ -62,7 +62,8 @@ func Span[T ~int64](ms T) string {
 	return text
 }
 
-// DeadLetters is, in words, where dead letters go, to an exchange that is missing or not: arguments come before a policy, and an exchange before the queue's own dead-letter queue.
+// DeadLetters is, in words, where dead letters go, to an exchange that is missing or not: arguments come before a policy, and an exchange before
+// the queue's own dead-letter queue.
 func (g *Given) DeadLetters(missing bool) string {
 	exchange, by := g.Set("dead-letter-exchange")
 	key, _ := g.Set("dead-letter-routing-key")
