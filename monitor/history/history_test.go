@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -1017,7 +1018,13 @@ func TestKilledSoonAfter(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "history")
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{queues: []Queue{{VHost: "/", Name: "q", Depth: 5}, {VHost: "/", Name: "meant", Depth: 5}}, meant: "meant"}
-		h := New(Options{File: file, Queues: f.Queues, Meant: f.Meant, State: f.State})
+		var mu sync.Mutex // of f
+		o := Options{File: file, Meant: f.Meant, State: f.State, Queues: func(fn func(*Queue)) Stats {
+			mu.Lock()
+			defer mu.Unlock()
+			return f.Queues(fn)
+		}}
+		h := New(o)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- h.Run(ctx) }()
@@ -1035,7 +1042,11 @@ func TestKilledSoonAfter(t *testing.T) {
 		for _, news := range []func(){
 			func() { h.Expired([]deadline.Expiry{expiry("q", 0, deadline.Eager)}) },
 			func() { h.AddNow(Mark{Kind: PolicyChanged, Text: "policy"}) },
-			func() { f.queues[0].Left, f.queues[0].LeftAt = "worker", time.Now() },
+			func() {
+				mu.Lock()
+				defer mu.Unlock()
+				f.queues[0].Left, f.queues[0].LeftAt = "worker", time.Now()
+			},
 		} {
 			time.Sleep(30 * time.Second)
 			before = content()
@@ -1043,7 +1054,7 @@ func TestKilledSoonAfter(t *testing.T) {
 			time.Sleep(15 * time.Second)
 			require.NotEqual(t, before, content())
 		}
-		after := New(Options{File: file, Queues: f.Queues, Meant: f.Meant, State: f.State})
+		after := New(o)
 		require.EqualValues(t, 1, after.queues[[2]string{"/", "q"}].tolls.sum(after.last).Expired)
 		after.Departed(func(_, queue, client string, _ time.Time) { require.Equal(t, "q worker", queue+" "+client) })
 		stop()
