@@ -340,7 +340,7 @@ func (c *core) tick(now deadline.Instant) {
 	if !c.caughtUp {
 		return
 	}
-	for len(c.commands) > 0 && now >= c.patienceEnds() {
+	for len(c.commands) > 0 && now >= patienceEnds(c) {
 		command := c.commands[0]
 		c.commands = c.commands[1:]
 		c.awaits(command, -1)
@@ -376,13 +376,13 @@ func (c *core) wake(now deadline.Instant) deadline.Instant {
 		at = min(at, c.waiting.Items[0].due)
 	}
 	if len(c.commands) > 0 {
-		at = min(at, c.patienceEnds())
+		at = min(at, patienceEnds(c))
 	}
 	return at
 }
 
 // patienceEnds is until when the first command waits for its target. Soon after a start that found none, that may still be on its way back.
-func (c *core) patienceEnds() deadline.Instant {
+func patienceEnds(c *core) deadline.Instant {
 	at := c.commands[0].since.Add(patience)
 	if c.noneAt > 0 {
 		at = max(at, min(c.last.Add(idle), c.noneAt.Add(returning)))
