@@ -29,7 +29,7 @@ func TestStatusAndAuditCommands(t *testing.T) {
 	assert.Equal(t, 22, strings.Count(r.ok("audit", "export", "--format", "csv"), "\n"))
 	assert.Equal(t, 21, strings.Count(r.ok("audit", "export", "--dir", dir), "\n"), "without asking it")
 	assert.Contains(t, r.ok("audit", "search", "--dir", dir, "--queue", "orders", "-n", "1"), "mD", "the newest")
-	assert.Contains(t, r.exits(exitFailed, "audit", "search", "--dir", t.TempDir()), "--dir takes the data folder")
+	assert.Contains(t, r.exits(exitFailed, "audit", "search", "--dir", t.TempDir()), "--dir takes a data folder")
 	r.exits(exitUsage, "audit", "export", "--format", "xml")
 	code, _, errOut := runCommand(t, append([]string{"status"}, append(r.flags, "--user", "nobody")...)...)
 	assert.Equal(t, exitFailed, code)
