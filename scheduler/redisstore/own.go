@@ -137,7 +137,8 @@ func (s *Store) Refresh(ctx context.Context) error {
 		return explain("own", s.ownerKey, err)
 	}
 	if owner != s.owner {
-		return fmt.Errorf("redisstore: %w (%s): give each Curfew that uses this Redis a CURFEW_INSTANCE of its own; this one is %q", ErrOwned, owner, s.instance)
+		return fmt.Errorf("redisstore: %w (%s): if that was killed, it lets go within %v; otherwise give each Curfew that uses this Redis a CURFEW_INSTANCE of its own; this one is %q",
+			ErrOwned, owner, OwnerLease, s.instance)
 	}
 	return nil
 }
