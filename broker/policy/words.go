@@ -40,6 +40,8 @@ func (g *Given) policies() string {
 func (g *Given) TimeToLive() string {
 	declared, argued := amqp.Integer(g.Args["x-message-ttl"])
 	governed, ruled := g.Effective.Integer("message-ttl")
+	argued, ruled = argued && !IsNever(declared), ruled && !IsNever(governed)
+	declared, governed = min(declared, longest), min(governed, longest)
 	switch {
 	case ruled && (!argued || governed < declared):
 		return Span(governed) + " (" + g.policies() + ")"
@@ -90,7 +92,7 @@ func (g *Given) DeadLetters(missing bool) string {
 }
 
 // ownDeadLetterQueue is where the dead letters of a queue without a dead-letter exchange go. Neither a dead-letter queue nor the one of parked
-// dead letters gets one by a
+// dead letters gets one by a policy.
 func (g *Given) ownDeadLetterQueue() string {
 	none := g.Args["x-dead-letter-queue"] == nil && (g.Queue == UndeliverableQueue || IsSubqueue(g.Queue))
 	if own, by := g.Set("dead-letter-queue"); own == true && !none {

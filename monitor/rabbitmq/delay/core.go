@@ -15,7 +15,7 @@ const (
 	patience = time.Second
 	// idle is after how long without a delivery all that was in the queue counts as read, although fewer messages came than there were.
 	idle = 2 * time.Second
-	// returning is how long after a start that found none messages may come back that a connection held which RabbitMQ has just lost.
+	// returning is how long after a start messages may come back that a connection held which RabbitMQ has just lost.
 	returning = 10 * time.Second
 	// outcomesAtOnce is how many messages that were settled are remembered, twice, to answer commands about them.
 	outcomesAtOnce = 50_000
@@ -120,7 +120,7 @@ type core struct {
 	backlog  int              // messages that were ready at the start and have not come
 	empty    bool             // the last look found none ready; deliveries may still have been on their way
 	caughtUp bool
-	noneAt   deadline.Instant // when the start found none; 0: it found some
+	beganAt  deadline.Instant // 0: that is long ago
 
 	troubles map[string]string // what is wrong, by name, since a session last took them
 	out      []effect
@@ -140,10 +140,7 @@ func newCore(queue string, cancel cluster.Cancel, isDelay func(string) bool) *co
 
 // begin starts over on a new connection, with that many messages ready.
 func (c *core) begin(now deadline.Instant, ready int) {
-	c.last, c.backlog, c.caughtUp, c.empty, c.endedAt, c.noneAt = max(c.last, now), ready, ready == 0, false, now, 0
-	if ready == 0 {
-		c.noneAt = now
-	}
+	c.last, c.backlog, c.caughtUp, c.empty, c.endedAt, c.beganAt = max(c.last, now), ready, ready == 0, false, now, now
 	for i := range c.unheard {
 		c.unheard[i].at = now
 	}
@@ -381,11 +378,11 @@ func (c *core) wake(now deadline.Instant) deadline.Instant {
 	return at
 }
 
-// patienceEnds is until when the first command waits for its target. Soon after a start that found none, that may still be on its way back.
+// patienceEnds is until when the first command waits for its target. Soon after a start, that may still be on its way back.
 func patienceEnds(c *core) deadline.Instant {
 	at := c.commands[0].since.Add(patience)
-	if c.noneAt > 0 {
-		at = max(at, min(c.last.Add(idle), c.noneAt.Add(returning)))
+	if c.beganAt > 0 {
+		at = max(at, min(c.last.Add(idle), c.beganAt.Add(returning)))
 	}
 	return at
 }

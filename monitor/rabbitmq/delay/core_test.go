@@ -35,7 +35,7 @@ type story struct {
 func newStory(t *testing.T, who cluster.Cancel) *story {
 	s := &story{t: t, c: newCore("foo.delay", who, func(name string) bool { return name == "other.delay" }), ch: &channel{}, now: deadline.FromUnixMilli(1e12), ids: map[uint64]string{}}
 	s.c.begin(s.now, 0)
-	s.c.noneAt = 0 // that is long ago
+	s.c.beganAt = 0 // that is long ago
 	return s
 }
 

@@ -62,7 +62,7 @@
 //
 // The answer goes to reply-to, with the correlation-id and one of the words of Outcome. Options.Cancel says who may. Each message has one winner: it
 // is settled once, by the one goroutine that writes, and the answer says by whom. A command that comes before its message waits for it for a moment;
-// after a start, nothing is settled until all that was in the queue has been read. When RabbitMQ says that there is nothing, it may
+// after a start, nothing is settled until all that was in the queue has been read. RabbitMQ may
 // not have noticed yet that a killed Curfew is gone: for ten seconds a command waits until nothing has come for two. When the
 // connection is lost, an acknowledgement may be lost with it: a message that was cancelled and comes again is acknowledged again.
 //
